@@ -240,7 +240,7 @@ static void rl_core_came_up(rl_core *core, rl_node *node, redlock_time now_us) {
   RL_LIST_EACH(&core->locks, lock, rl_lock, locks) {
     rl_round_node_up(lock, now_us, node);
   }
-  rl_backfill_ready(core, node);
+  rl_backfill_note_well(core, node);
   if (core->notify != NULL) {
     rl_subscriber_node_up(core, node);
   }
@@ -423,8 +423,8 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
     rl_core_drop_read_only(core, node, now_us, refusal);
   } else {
     rl_core_note_state(core, node, now_us);
-    rl_release_room(core, node);
-    rl_backfill_ready(core, node);
+    rl_release_check_room(core, node);
+    rl_backfill_note_well(core, node);
   }
 }
 

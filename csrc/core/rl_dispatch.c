@@ -107,7 +107,7 @@ static bool rl_dispatch_lacks_scripts(rl_node *node, redlock_time now_us,
   }
   bool releases = command->kind == RL_OUTSTANDING_RELEASE ||
                   command->kind == RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE);
-  return releases && rl_native_releases(&node->link, now_us, command->attempt);
+  return releases && rl_native_is_for_release(&node->link, now_us, command->attempt);
 }
 
 /* NAT-4. The node has refused EVAL, and now the native command. Writes the reason of the vote. */
@@ -132,7 +132,7 @@ static bool rl_dispatch_wants_other(rl_node *node, redlock_time now_us,
   if (answer->reason == NULL) {
     return false;
   }
-  if (!rl_native_was_refused(&node->link, command)) {
+  if (!rl_native_note_refusal(&node->link, command)) {
     return rl_dispatch_lacks_scripts(node, now_us, command, answer, reason);
   }
   bool extends = command->kind == RL_OUTSTANDING_EXTEND;
@@ -164,7 +164,7 @@ static void rl_dispatch_discount(rl_lock *lock, rl_node *node, redlock_time now_
                                  const rl_outstanding *command) {
   const rl_guard *guard = node->link.guard;
   char reason[RL_REASON_MAX + 1];
-  rl_round_vote(lock, now_us, node, command, rl_guard_vote(guard),
+  rl_round_vote(lock, now_us, node, command, rl_guard_missing_vote(guard),
                 rl_guard_reason(guard, now_us, reason, sizeof reason));
 }
 
@@ -187,7 +187,7 @@ static void rl_dispatch_to_lock(rl_lock *lock, rl_node *node, redlock_time now_u
     return;
   }
   if (command->script == RL_SCRIPT_TAKE_HERE && verdict->node_us != 0) {
-    rl_guard_confirmed(node->link.guard, command);
+    rl_guard_note_confirmation(node->link.guard, command);
   }
   if (command->kind == RL_OUTSTANDING_HEAL) {
     node->stats.heals += verdict->vote == REDLOCK_VOTE_GRANTED;
@@ -202,7 +202,7 @@ static void rl_dispatch_to_lock(rl_lock *lock, rl_node *node, redlock_time now_u
     return;
   }
   bool asks = command->script == RL_SCRIPT_TAKE_HERE || command->kind == RL_OUTSTANDING_ATTACH;
-  if (asks && !rl_guard_votes(node->link.guard, now_us)) {
+  if (asks && !rl_guard_may_vote(node->link.guard, now_us)) {
     rl_dispatch_discount(lock, node, now_us, command);
     return;
   }
@@ -261,7 +261,7 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
   answer.verdict = rl_verdict_read(command, reply);
   rl_dispatch_note_latency(core, node, now_us, command);
   if (verdict->other_server && node->link.guard == NULL) { /* only scripts of a guard answer this */
-    *verdict = rl_verdict_broken();
+    *verdict = rl_verdict_unreadable();
   }
   rl_dispatch_mask(node, attempt);
   const char *error = reply->type == RL_REPLY_ERROR ? rl_link_error_text(&node->link) : NULL;
@@ -295,7 +295,7 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
     return NULL;
   }
   bool last = steps->note == NULL || steps->note(core, now_us, &answer);
-  const char *broken = verdict->broken ? "the node sent an unexpected reply" : NULL;
+  const char *broken = verdict->unreadable ? "the node sent an unexpected reply" : NULL;
   if (!last) {
     return broken;
   }

@@ -77,7 +77,7 @@ static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsig
   lock->random = rl_word_read(entropy + RL_TOKEN_ENTROPY, sizeof lock->random);
   rl_permits_plan(lock, now_us);
   if (!rl_permits_asks(lock)) {
-    rl_release_send_failed_attempt(lock, now_us, true);
+    rl_release_hurry_failed_attempt(lock, now_us, true);
   }
   if (rl_acquire_shares(lock, now_us)) {
     return RL_BEGUN_ENDED;
@@ -140,9 +140,9 @@ static const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *
     return unsent;
   }
   const rl_attach *attach = rl_lock_attach(lock);
-  bool suspect = attach != NULL && (attach->suspect & rl_node_bit(node)) != 0;
+  bool may_set = attach != NULL && (attach->may_set & rl_node_bit(node)) != 0;
   rl_attempt_set_sent(lock->attempt, now_us, rl_node_bit(node), key_ms);
-  return suspect ? "it had not answered when the lock was detached" : NULL; /* ATT-3 */
+  return may_set ? "it had not answered when the lock was detached" : NULL; /* ATT-3 */
 }
 
 /* The node did not know the script: sends its text, unless round and lease are over. */
@@ -191,7 +191,7 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
     rl_permits_asked(lock);
     rl_release_let_go(lock, now_us, attempt, true);
   } else {
-    rl_release_failed_attempt(lock, now_us, attempt);
+    rl_release_begin_failed_attempt(lock, now_us, attempt);
     if (error == REDLOCK_E_TAKEN && rl_permits_ask(lock, now_us)) {
       return;
     }

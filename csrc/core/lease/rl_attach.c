@@ -7,13 +7,13 @@
  * expire.
  *   ATT-1. Only a lease that lasts is detached. It ends for its lock at once, and nothing is
  *          released: the keys stay until they expire.
- *   ATT-2. A node that may yet execute a SET of the token is suspect: its key may have been gone in
+ *   ATT-2. On a node that may still execute a SET of the token, the key may have been gone in
  *          between, and another client may have held it. On every other node a key with the token
  *          has been there all the time, because no SET of that token is sent any more. This holds
  *          for each key of a lock on several resources.
  *   ATT-3. Attaching is an acquire with a fresh token, by ACQ-1 to ACQ-5. In place of SET NX it
  *          sends a script that replaces the handed token by the fresh one, with a full ttl, if all
- *          keys hold the handed token. Suspect nodes get it too, but have no vote.
+ *          keys hold the handed token. The nodes of ATT-2 get it, too, but have no vote.
  *   ATT-4. A majority replaced the token: since ATT-1 a majority has always held one token or the
  *          other, so no other client can have held the lock. The validity counts from the start of
  *          this round.
@@ -25,7 +25,7 @@
  *   ATT-7. An attach is tried once. A second try would find no majority of the handed token where
  *          the first one had one.
  *   ATT-8. After ATT-4 the handed token is released where it may remain: on nodes that were behind
- *          and did not get the script, and on suspect nodes.
+ *          and did not get the script, and on the nodes of ATT-2.
  *   ATT-9. The text has the rest of hold_at_least, and the life that the keys had left. The nodes
  *          report how much of it they had left at the attach. The difference is the time in
  *          between. Keys may live longer than the text says, because of an extend that failed. So
@@ -101,7 +101,7 @@ int rl_attach_set(rl_lock *lock, const rl_handover *handover) {
   }
   rl_attach_forget(lock);
   attach->handed = handed;
-  attach->suspect = handover->suspect;
+  attach->may_set = handover->may_set;
   attach->fence = handover->fence;
   attach->hold_us = handover->hold_us;
   attach->replaces_hold = false;
@@ -131,7 +131,7 @@ redlock_duration rl_attach_hold_us(const rl_attach *attach) {
 
 void rl_attach_succeeded(rl_lock *lock, redlock_time now_us) {
   const rl_attach *attach = rl_lock_attach(lock);
-  uint32_t left = attach->suspect | ~lock->lease->sent;
+  uint32_t left = attach->may_set | ~lock->lease->sent;
   rl_fence_adopt(lock, attach->fence); /* FEN-6 */
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     const rl_vote *vote = &lock->votes[i];

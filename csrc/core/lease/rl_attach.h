@@ -13,7 +13,7 @@
 /* The lease that the next acquire of a lock attaches. */
 typedef struct rl_attach {
   rl_attempt *handed;       /* a reference: the token to replace; only ATT-8 releases it */
-  uint32_t suspect;         /* nodes of ATT-2 */
+  uint32_t may_set;         /* nodes that may still execute a SET of the handed token (ATT-2) */
   uint64_t key_ms;          /* longest time to live of its keys */
   uint64_t fence;           /* the fencing token of the lease; 0 if none */
   redlock_duration hold_us; /* rest of hold_at_least when it was detached; 0: none */

@@ -32,13 +32,13 @@ void rl_backfill_begin(rl_lock *lock, redlock_time now_us) {
     if ((lock->lease->sent & rl_node_bit(node)) == 0) {
       node->lacks_keys = true;
       if (rl_link_oldest_age(&node->link, now_us) <= rl_round_patience(lock)) {
-        rl_backfill_ready(core, node);
+        rl_backfill_note_well(core, node);
       }
     }
   }
 }
 
-void rl_backfill_ready(rl_core *core, rl_node *node) {
+void rl_backfill_note_well(rl_core *core, rl_node *node) {
   if (node->lacks_keys && node->link.phase == RL_LINK_UP) {
     core->backfills->due |= rl_node_bit(node);
     core->backfills->at_us =
@@ -62,7 +62,7 @@ bool rl_backfill_lock(rl_lock *lock, redlock_time now_us, rl_node *node) {
   if (rl_native_may_shorten(link, lock->lease, key_ms)) {
     return true;
   }
-  if (rl_lock_is_in_flight(lock) || !rl_guard_votes(link->guard, now_us) || /* GRD-4 */
+  if (rl_lock_is_in_flight(lock) || !rl_guard_may_vote(link->guard, now_us) || /* GRD-4 */
       rl_link_oldest_age(link, now_us) > rl_round_patience(lock) ||
       link->outstanding_count >= RL_BACKFILL_WINDOW ||
       !rl_link_has_room(link, RL_OUTSTANDING_ACQUIRE) ||

@@ -44,7 +44,7 @@ const char *rl_flag_answered(rl_core *core, rl_node *node, redlock_time now_us,
   case RL_NATIVE_DELIFEQ:
   case RL_NATIVE_DELEX:
     /* The release has deleted the key, so only a proxy that pretends answers 1. */
-    rl_native_tried(&node->link, command->step, !error && reply->integer == 0);
+    rl_native_note_try(&node->link, command->step, !error && reply->integer == 0);
     break;
   case RL_NATIVE_FLAG:
     if (error) { /* The user lacks the right: the script finds the flag. */

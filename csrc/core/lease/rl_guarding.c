@@ -23,7 +23,7 @@ void rl_guarding_prepare(rl_core *core) {
 static void rl_guarding_backfill(rl_core *core, uint32_t nodes) {
   for (unsigned i = 0; nodes != 0 && i < core->node_count; i++) {
     if ((nodes >> i & 1) != 0) {
-      rl_backfill_ready(core, core->nodes[i]);
+      rl_backfill_note_well(core, core->nodes[i]);
     }
   }
 }
@@ -57,7 +57,7 @@ static void rl_guarding_note_quarantines(rl_core *core, redlock_time now_us) {
 }
 
 static void rl_guarding_act(rl_core *core, const rl_node *node, const rl_guard_news *news) {
-  if (news->suspect) {
+  if (news->lost_keys) {
     rl_margin_suspect(core, node);
   }
   rl_guarding_backfill(core, news->near);

@@ -17,7 +17,7 @@ void rl_hold_granted(rl_lock *lock, redlock_time now_us, redlock_duration handed
   redlock_duration hold_us = rl_options_hold_us(lock->current);
   rl_hold_set(lock->lease, now_us, rl_time_max(hold_us, handed_us));
   lock->lease->fenced = rl_fence_is_on(lock);
-  lock->lease->late = 0; /* of its tests */
+  lock->lease->may_prolong = 0; /* of its tests */
 }
 
 void rl_hold_nested(rl_attempt *lease, redlock_time now_us, redlock_duration hold_us) {
@@ -34,20 +34,20 @@ void rl_hold_forget(rl_attempt *lease) {
 
 void rl_hold_answered(rl_attempt *attempt, uint32_t bit, bool granted) {
   if (attempt->keep_until_us != 0) {
-    attempt->set = granted ? attempt->set | bit : attempt->set & ~bit;
+    attempt->confirmed = granted ? attempt->confirmed | bit : attempt->confirmed & ~bit;
   }
 }
 
 bool rl_hold_is_broken(const rl_attempt *attempt, redlock_time now_us, uint32_t bit) {
-  return rl_attempt_keep_ms(attempt, now_us) > 0 && (attempt->set & bit) == 0;
+  return rl_attempt_keep_ms(attempt, now_us) > 0 && (attempt->confirmed & bit) == 0;
 }
 
 void rl_hold_unanswered(rl_attempt *attempt, uint32_t bit) {
-  attempt->late |= attempt->keep_until_us != 0 ? bit : 0;
+  attempt->may_prolong |= attempt->keep_until_us != 0 ? bit : 0;
 }
 
-bool rl_hold_is_late(rl_attempt *attempt, redlock_time now_us, uint32_t bit,
-                     const rl_outstanding *command) {
+bool rl_hold_note_late(rl_attempt *attempt, redlock_time now_us, uint32_t bit,
+                       const rl_outstanding *command) {
   bool kept = rl_attempt_keep_ms(attempt, command->sent_us) > 0; /* It was no deletion. */
   bool slow = kept && rl_time_sub(now_us, command->sent_us) > RL_HOLD_LATE_US;
   if (slow) {
@@ -56,6 +56,6 @@ bool rl_hold_is_late(rl_attempt *attempt, redlock_time now_us, uint32_t bit,
   if (rl_attempt_keep_ms(attempt, now_us) == 0) {
     return slow;
   }
-  attempt->late |= slow ? bit : attempt->uncertain & bit;
-  return (attempt->late & bit) != 0;
+  attempt->may_prolong |= slow ? bit : attempt->may_set & bit;
+  return (attempt->may_prolong & bit) != 0;
 }

@@ -16,8 +16,8 @@
  *          their attempts fail, and ENQUEUE then reports when the key will end.
  *   HLD-4. A node may read an extend, a SET or a HOLD of an ended connection after the last HOLD,
  *          and keep the key longer. So may a node that answers late: it counts the rest from its
- *          execution. If the client still exists at the end of the time, it deletes the key on such
- *          a node.
+ *          execution. If the client still exists when the hold ends, it deletes the key on such a
+ *          node.
  *   HLD-5. A nested acquire may move the end of the keys, but not to an earlier time. The last
  *          release of the owner keeps the keys. A lease that is handed over takes its time
  *          along (ATT-9).
@@ -42,8 +42,8 @@ void rl_hold_forget(rl_attempt *lease);
 /* HLD-3. The node |bit| has answered a release. Notes if it has the key. */
 void rl_hold_answered(rl_attempt *attempt, uint32_t bit, bool granted);
 
-/* HLD-3. Returns true if the node |bit|, which has answered a release, must keep the key, and lacks
- *        it.
+/*
+ * HLD-3. Returns true if the node |bit| should keep the key, but its answer shows that it lacks it.
  */
 bool rl_hold_is_broken(const rl_attempt *attempt, redlock_time now_us, uint32_t bit);
 
@@ -51,10 +51,10 @@ bool rl_hold_is_broken(const rl_attempt *attempt, redlock_time now_us, uint32_t 
 void rl_hold_unanswered(rl_attempt *attempt, uint32_t bit);
 
 /*
- * HLD-4. Returns true if the node |bit|, which has answered the release |command|, may keep the key
- *        for too long, and must be asked again.
+ * HLD-4. The node |bit| has answered the release |command|: notes if it may keep the key for too
+ *        long. Returns true if the release must be repeated at the end of the hold.
  */
-bool rl_hold_is_late(rl_attempt *attempt, redlock_time now_us, uint32_t bit,
-                     const rl_outstanding *command);
+bool rl_hold_note_late(rl_attempt *attempt, redlock_time now_us, uint32_t bit,
+                       const rl_outstanding *command);
 
 #endif

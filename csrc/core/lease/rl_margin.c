@@ -26,7 +26,7 @@
 #include "lock/rl_lock.h"
 #include "lock/rl_ring.h"
 
-void rl_margin_extends(const rl_lock *lock, redlock_time now_us) {
+void rl_margin_extend_begins(const rl_lock *lock, redlock_time now_us) {
   lock->lease->shorter =
       rl_validity_deadline(now_us, lock->ttl_us, lock->current->drift_factor) < lock->deadline_us;
 }
@@ -47,27 +47,27 @@ void rl_margin_answered(const rl_node *node, const rl_outstanding *command,
     return; /* rl_release.c notes what an attempt sets before it is a lease. */
   }
   if (rl_vote_counts_as(verdict->vote) == RL_COUNT_DENIED) {
-    lease->set &= ~rl_node_bit(node);
+    lease->confirmed &= ~rl_node_bit(node);
   } else if (granted) {
-    lease->set |= rl_node_bit(node);
+    lease->confirmed |= rl_node_bit(node);
   }
 }
 
-void rl_margin_confirmed(const rl_lock *lock) {
+void rl_margin_extend_confirmed(const rl_lock *lock) {
   if (lock->lease->shorter) {
     return; /* MAR-3 */
   }
-  lock->lease->set = 0;
+  lock->lease->confirmed = 0;
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     const rl_vote *vote = &lock->votes[i];
     bool granted = vote->settled && rl_vote_counts_as(vote->vote) == RL_COUNT_GRANTED;
-    lock->lease->set |= granted ? rl_node_bit(lock->core->nodes[i]) : 0;
+    lock->lease->confirmed |= granted ? rl_node_bit(lock->core->nodes[i]) : 0;
   }
 }
 
 /* MAR-5 */
 static uint32_t rl_margin_certain(const rl_lock *lock) {
-  return lock->lease->set & ~lock->lease->suspect;
+  return lock->lease->confirmed & ~lock->lease->suspect;
 }
 
 void rl_margin_suspect(const rl_core *core, const rl_node *node) {
@@ -84,7 +84,7 @@ void rl_margin_suspect(const rl_core *core, const rl_node *node) {
 /* Returns true if the node is suspect because of its clock. */
 static bool rl_margin_was_stepped(const rl_lock *lock, unsigned index) {
   const rl_guard *guard = lock->core->nodes[index]->link.guard;
-  bool suspect = (lock->lease->set & lock->lease->suspect & (uint32_t)1 << index) != 0;
+  bool suspect = (lock->lease->confirmed & lock->lease->suspect & (uint32_t)1 << index) != 0;
   return suspect && guard != NULL && (guard->stepped || guard->why == RL_LINEAGE_CLOCK);
 }
 

@@ -9,17 +9,17 @@
 #include "lock/rl_lock.h"
 #include "node/rl_verdict.h"
 
-/* MAR-3. An extend begins. */
-void rl_margin_extends(const rl_lock *lock, redlock_time now_us);
+/* MAR-3. An extend begins: notes if it asks for less than is left of the lease. */
+void rl_margin_extend_begins(const rl_lock *lock, redlock_time now_us);
 
-/* MAR-1, MAR-2. A node has answered. To be called before the answer becomes a vote. */
+/* MAR-1, MAR-2. Notes an answer of the node. Call it before the answer becomes a vote. */
 void rl_margin_answered(const rl_node *node, const rl_outstanding *command,
                         const rl_verdict *verdict);
 
-/* MAR-3. The extend of this round is confirmed. */
-void rl_margin_confirmed(const rl_lock *lock);
+/* MAR-3. The extend is confirmed: reduces the set to the nodes that confirmed it. */
+void rl_margin_extend_confirmed(const rl_lock *lock);
 
-/* MAR-5. The node may have lost the keys that it had. */
+/* MAR-5. Makes the node suspect for all leases: it may have lost its keys. */
 void rl_margin_suspect(const rl_core *core, const rl_node *node);
 
 /*

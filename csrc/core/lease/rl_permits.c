@@ -239,7 +239,7 @@ void rl_permits_note(rl_answer *answer) {
     return;
   }
   if (rl_permits_digits(reply->bytes, reply->length, &other) == 0) {
-    answer->verdict = rl_verdict_broken();
+    answer->verdict = rl_verdict_unreadable();
     return;
   }
   if (lock == NULL || lock->phase != RL_PHASE_ROUND || lock->attempt != answer->command->attempt ||
@@ -248,7 +248,7 @@ void rl_permits_note(rl_answer *answer) {
   }
   if (!rl_permits_read(rl_permits_of(lock), (unsigned)lock->current->permits, reply->bytes,
                        reply->length)) {
-    answer->verdict = rl_verdict_broken();
+    answer->verdict = rl_verdict_unreadable();
   }
 }
 

@@ -9,9 +9,10 @@
  *   REL-2. Send compare-and-delete to each node that may have the key: not to those whose answer
  *          proves that they set nothing. Before the end of |hold_at_least| send HOLD in its place
  *          (rl_hold.h).
- *   REL-3. Count votes (rl_quorum.c). Releases that cannot be sent yet go on without the operation.
- * A failed attempt, a freed lock and a closed client leave tokens for which no caller waits. They
- * take step REL-2 only, and stay in a list until each node has been asked.
+ *   REL-3. Count votes (rl_quorum.c). A release that cannot be sent yet stays in the list when the
+ *          operation has ended.
+ * A failed attempt, a freed lock and a closed client leave tokens for which no caller waits. Only
+ * REL-2 applies to them, and they stay in the list until each node has got the release.
  */
 #include "lease/rl_release.h"
 
@@ -44,7 +45,7 @@ static void rl_release_set_due(rl_core *core, rl_attempt *attempt, uint32_t due)
     rl_release_adjust_due_counts(core, attempt->due, due);
   }
   attempt->due = due;
-  attempt->later &= due;
+  attempt->delayed &= due;
 }
 
 static void rl_release_unlist(rl_core *core, rl_attempt *attempt) {
@@ -58,8 +59,8 @@ static void rl_release_unlist(rl_core *core, rl_attempt *attempt) {
 }
 
 /*
- * Too many releases are due on |node|: forgets the oldest, with |held| those of leases, otherwise
- * those of failed attempts. Returns how many it has forgotten.
+ * Too many releases are due on |node|: forgets the oldest ones of leases (|held|), or the oldest
+ * ones of failed attempts. Returns how many it has forgotten.
  */
 static unsigned rl_release_forget_oldest(rl_core *core, const rl_node *node, bool held) {
   unsigned forgotten = 0;
@@ -102,9 +103,10 @@ static void rl_release_wake_at(rl_core *core, redlock_time at_us) {
 /* Makes the release due on |node| at |at_us|. */
 static void rl_release_postpone(rl_core *core, rl_attempt *attempt, const rl_node *node,
                                 redlock_time at_us) {
-  attempt->later_us = attempt->later == 0 ? at_us : rl_time_min(attempt->later_us, at_us);
+  attempt->delayed_until_us =
+      attempt->delayed == 0 ? at_us : rl_time_min(attempt->delayed_until_us, at_us);
   rl_release_set_due(core, attempt, attempt->due | rl_node_bit(node));
-  attempt->later |= rl_node_bit(node);
+  attempt->delayed |= rl_node_bit(node);
   rl_release_list(core, attempt);
   rl_release_wake_at(core, at_us);
 }
@@ -112,21 +114,22 @@ static void rl_release_postpone(rl_core *core, rl_attempt *attempt, const rl_nod
 /* ------------------------------------------------------------------------------------- REL-2 */
 
 /*
- * Returns true if the release must wait on some nodes. If the process was stopped, the time may be
- * over while answers are unread: they are read first.
+ * Returns true if the release must still wait on the nodes |delayed|. If the process was stopped,
+ * the delay may be over while answers are unread: then the release waits until they are read.
  */
-static bool rl_release_waits(const rl_core *core, redlock_time now_us, const rl_attempt *attempt) {
+static bool rl_release_must_wait(const rl_core *core, redlock_time now_us,
+                                 const rl_attempt *attempt) {
   bool reading = core->releases->reading && attempt->expired_us > now_us;
-  return attempt->later != 0 && (attempt->later_us > now_us || reading);
+  return attempt->delayed != 0 && (attempt->delayed_until_us > now_us || reading);
 }
 
 static void rl_release_send(rl_core *core, redlock_time now_us, rl_attempt *attempt, bool grow) {
   uint32_t round = attempt->lock != NULL ? attempt->lock->round : 0;
-  bool wait = rl_release_waits(core, now_us, attempt);
+  bool wait = rl_release_must_wait(core, now_us, attempt);
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *node = core->nodes[i];
     uint32_t bit = rl_node_bit(node);
-    if ((attempt->due & bit) == 0 || (wait && (attempt->later & bit) != 0) ||
+    if ((attempt->due & bit) == 0 || (wait && (attempt->delayed & bit) != 0) ||
         node->link.phase != RL_LINK_UP) {
       continue;
     }
@@ -137,11 +140,11 @@ static void rl_release_send(rl_core *core, redlock_time now_us, rl_attempt *atte
     } else if (grow) {
       rl_release_wake_at(core, rl_time_add(now_us, RL_RELEASE_RETRY_US)); /* Out of memory. */
     } else {
-      core->releases->again = true;
+      core->releases->again = true; /* The next turn may allocate. */
     }
   }
-  if (wait && attempt->later != 0) {
-    rl_release_wake_at(core, attempt->later_us);
+  if (wait && attempt->delayed != 0) {
+    rl_release_wake_at(core, attempt->delayed_until_us);
   }
 }
 
@@ -161,19 +164,21 @@ static void rl_release_send_or_list(rl_core *core, redlock_time now_us, rl_attem
 }
 
 /*
- * Returns the nodes that have the token, or may yet have it: an answered release, or a refused SET,
- * proves nothing about a SET that the node has not read yet. A release also dequeues the ticket of
- * the lease (rl_notify.c), where its SET was refused, too. Another client may use a caller-supplied
- * token. If such an attempt was never a lease, only nodes that certainly set the key are released:
- * elsewhere the key may be the other client's, and a key of this one expires.
+ * Returns the nodes that need a release:
+ *   - nodes that may have the key: they have not answered a release, nor refused each SET
+ *   - nodes that may still execute a SET of an ended connection, whatever they have answered
+ *   - nodes whose queue has the ticket of the lease, which the release dequeues (rl_notify.c)
+ * Another client may use a caller-supplied token. If such an attempt was never a lease, only nodes
+ * that have confirmed the key are released. On other nodes the key may be the other client's, and a
+ * key of this client expires.
  */
 static uint32_t rl_release_wanted(const rl_attempt *attempt) {
   if (attempt->custom && !attempt->held) {
-    return attempt->set & ~attempt->released;
+    return attempt->confirmed & ~attempt->released;
   }
   uint32_t done = attempt->released | rl_attempt_refused(attempt);
   uint32_t queued = attempt->enqueued & ~attempt->released;
-  return attempt->sent & (attempt->uncertain | queued | ~done);
+  return attempt->sent & (attempt->may_set | queued | ~done);
 }
 
 void rl_release_begin(rl_core *core, redlock_time now_us, rl_attempt *attempt, bool grow) {
@@ -200,40 +205,41 @@ void rl_release_let_go(rl_lock *lock, redlock_time now_us, rl_attempt *attempt, 
   rl_attempt_unref(&lock->core->attempts, attempt);
 }
 
-void rl_release_failed_attempt(rl_lock *lock, redlock_time now_us, rl_attempt *attempt) {
+void rl_release_begin_failed_attempt(rl_lock *lock, redlock_time now_us, rl_attempt *attempt) {
   assert(lock->failed == NULL);
-  attempt->later = attempt->asked;
-  attempt->later_us =
+  attempt->delayed = attempt->set_outstanding;
+  attempt->delayed_until_us =
       rl_time_min(rl_time_add(now_us, RL_RELEASE_ANSWER_US), lock->round_deadline_us);
   (void)rl_attempt_ref(attempt);
   rl_release_let_go(lock, now_us, attempt, true);
-  if (attempt->later != 0) {
+  if (attempt->delayed != 0) {
     lock->failed = attempt;
   } else {
     rl_attempt_unref(&lock->core->attempts, attempt);
   }
 }
 
-static void rl_release_stop_waiting(rl_core *core, redlock_time now_us, rl_attempt *attempt,
-                                    bool grow) {
-  if (rl_attempt_is_queued(attempt) && (attempt->later & attempt->asked) != 0) {
-    attempt->later &= ~attempt->asked;
+/* Sends a release now that waits for the answer to its SET. */
+static void rl_release_send_now(rl_core *core, redlock_time now_us, rl_attempt *attempt,
+                                bool grow) {
+  if (rl_attempt_is_queued(attempt) && (attempt->delayed & attempt->set_outstanding) != 0) {
+    attempt->delayed &= ~attempt->set_outstanding;
     rl_release_send_or_list(core, now_us, attempt, grow);
   }
 }
 
-void rl_release_send_failed_attempt(rl_lock *lock, redlock_time now_us, bool grow) {
+void rl_release_hurry_failed_attempt(rl_lock *lock, redlock_time now_us, bool grow) {
   rl_attempt *failed = lock->failed;
   if (failed != NULL) {
     lock->failed = NULL;
-    rl_release_stop_waiting(lock->core, now_us, failed, grow);
+    rl_release_send_now(lock->core, now_us, failed, grow);
     rl_attempt_unref(&lock->core->attempts, failed);
   }
 }
 
 void rl_release_hurry(rl_core *core, redlock_time now_us) {
   RL_LIST_EACH(&core->releases->queue, attempt, rl_attempt, queue) {
-    rl_release_stop_waiting(core, now_us, attempt, true);
+    rl_release_send_now(core, now_us, attempt, true);
   }
 }
 
@@ -248,7 +254,7 @@ void rl_release_send_all(rl_core *core, redlock_time now_us) {
 void rl_release_node_came_up(rl_core *core, redlock_time now_us, const rl_node *node) {
   RL_LIST_EACH(&core->releases->queue, attempt, rl_attempt, queue) {
     /* An answered release keeps its time, and so do the other nodes. */
-    attempt->later &= ~rl_node_bit(node) | attempt->released;
+    attempt->delayed &= ~rl_node_bit(node) | attempt->released;
   }
   rl_release_send_all(core, now_us);
 }
@@ -269,30 +275,30 @@ static void rl_release_due_again(rl_core *core, redlock_time now_us, rl_attempt 
   if (attempt->releasing && (rl_release_wanted(attempt) & bit) != 0 &&
       attempt->expired_us > now_us) {
     rl_release_set_due(core, attempt, attempt->due | bit);
-    attempt->later &= ~bit;
+    attempt->delayed &= ~bit;
     rl_release_list(core, attempt);
   }
 }
 
 /*
- * A SET was answered. If the node refused it, or did not know the script, an earlier SET with this
- * token may still have left a key.
+ * A SET was answered: notes if the node may have the key, and sends the release that waited for the
+ * answer. If the node refused this SET, an earlier SET with the token may still have set the key.
  */
-static void rl_release_set_answered(rl_core *core, redlock_time now_us,
-                                    const rl_outstanding *command, uint32_t bit,
-                                    const rl_verdict *verdict) {
+static void rl_release_note_set_answer(rl_core *core, redlock_time now_us,
+                                       const rl_outstanding *command, uint32_t bit,
+                                       const rl_verdict *verdict) {
   rl_attempt *attempt = command->attempt;
-  attempt->asked &= ~bit;
-  attempt->later &= ~bit;
+  attempt->set_outstanding &= ~bit;
+  attempt->delayed &= ~bit;
   attempt->refused &= verdict->set_nothing ? ~0u : ~bit;
   if (verdict->set_nothing) {
     rl_release_set_due(core, attempt, attempt->due & (rl_release_wanted(attempt) | ~bit));
-  } else if (verdict->broken) {
-    attempt->uncertain |= bit;
+  } else if (verdict->unreadable) {
+    attempt->may_set |= bit;
     rl_attempt_unanswered(attempt, now_us);
     rl_release_due_again(core, now_us, attempt, bit);
   } else if (verdict->ran) {
-    attempt->set |= attempt->held ? 0 : bit;
+    attempt->confirmed |= attempt->held ? 0 : bit;
     if (attempt->custom) {
       rl_release_due_again(core, now_us, attempt, bit); /* The key is certainly ours. */
     }
@@ -303,8 +309,8 @@ static void rl_release_set_answered(rl_core *core, redlock_time now_us,
 }
 
 /*
- * A node that may yet read a SET of an ended connection is asked again, each time after twice the
- * time since that end, while the key may live.
+ * Repeats the release on a node that may still execute a SET of an ended connection: 0.5 s, 1 s,
+ * 2 s ... after that end, as long as the key may live.
  */
 static void rl_release_repeat_after_break(rl_core *core, const rl_node *node, redlock_time now_us,
                                           rl_attempt *attempt) {
@@ -316,8 +322,8 @@ static void rl_release_repeat_after_break(rl_core *core, const rl_node *node, re
 }
 
 /*
- * A release that failed, because the node is loading or busy, is repeated while the key may live:
- * not if the SET was refused, nor if the user lacks the right.
+ * Repeats a release that the node has not executed, as long as the key may live: the node may be
+ * loading or busy. Does not repeat it if the SET was refused, or if the user lacks the right.
  */
 static void rl_release_repeat_after_error(rl_core *core, const rl_node *node, redlock_time now_us,
                                           rl_attempt *attempt, const char *error) {
@@ -343,25 +349,25 @@ void rl_release_answered(rl_core *core, rl_node *node, redlock_time now_us,
   }
   if (command->kind == RL_OUTSTANDING_ACQUIRE || command->kind == RL_OUTSTANDING_HEAL ||
       command->kind == RL_OUTSTANDING_ATTACH) {
-    rl_release_set_answered(core, now_us, command, bit, verdict);
+    rl_release_note_set_answer(core, now_us, command, bit, verdict);
   } else if (command->kind == RL_OUTSTANDING_EXTEND) {
-    if (verdict->broken) {
+    if (verdict->unreadable) {
       rl_attempt_unanswered(attempt, now_us);
-      attempt->unsure |= command->script == RL_SCRIPT_NONE ? bit : 0; /* NAT-5 */
+      attempt->may_shorten |= command->script == RL_SCRIPT_NONE ? bit : 0; /* NAT-5 */
     }
   } else if (verdict->vote == REDLOCK_VOTE_GRANTED) {
-    rl_native_released(&node->link, now_us, attempt); /* NAT-1 */
+    rl_native_try_after_release(&node->link, now_us, attempt); /* NAT-1 */
     if (verdict->notified) {
       rl_notify_note_contention(core, attempt->resource, now_us);
     }
     attempt->released |= bit;
     rl_hold_answered(attempt, bit, true);
-    if (rl_hold_is_late(attempt, now_us, bit, command)) {
+    if (rl_hold_note_late(attempt, now_us, bit, command)) {
       rl_release_postpone(core, attempt, node, rl_time_max(attempt->keep_until_us, now_us));
     }
-    attempt->uncertain &= ~bit; /* The node had executed the SET. */
+    attempt->may_set &= ~bit; /* The node had executed the SET. */
   } else if (!verdict->ran) {
-    if (verdict->broken && attempt->keep_until_us != 0) { /* The connection ends. */
+    if (verdict->unreadable && attempt->keep_until_us != 0) { /* The connection ends. */
       rl_hold_unanswered(attempt, bit);
       rl_attempt_unanswered(attempt, now_us);
     }
@@ -369,7 +375,7 @@ void rl_release_answered(rl_core *core, rl_node *node, redlock_time now_us,
   } else {
     attempt->released |= bit;
     rl_hold_answered(attempt, bit, false);
-    if ((attempt->uncertain & bit) != 0) {
+    if ((attempt->may_set & bit) != 0) {
       rl_release_repeat_after_break(core, node, now_us, attempt);
     }
   }
@@ -388,17 +394,17 @@ void rl_release_unanswered(rl_core *core, const rl_node *node, redlock_time now_
   }
   if (command->kind != RL_OUTSTANDING_RELEASE) {
     if (command->kind != RL_OUTSTANDING_EXTEND) { /* An extend creates no key. */
-      attempt->uncertain |= bit;
-      attempt->asked &= ~bit;
+      attempt->may_set |= bit;
+      attempt->set_outstanding &= ~bit;
       attempt->refused &= ~bit;
     } else if (command->script == RL_SCRIPT_NONE) { /* NAT-5 */
-      attempt->unsure |= bit;
+      attempt->may_shorten |= bit;
     }
   }
   rl_release_due_again(core, now_us, attempt, bit);
 }
 
-void rl_release_room(rl_core *core, rl_node *node) {
+void rl_release_check_room(rl_core *core, rl_node *node) {
   if (node->release_blocked && rl_link_has_room(&node->link, RL_OUTSTANDING_RELEASE)) {
     node->release_blocked = false;
     core->releases->again = true;
@@ -433,21 +439,21 @@ static const char *rl_release_why_due(const rl_attempt *attempt, redlock_time no
 }
 
 /* Settles the vote of a node that has answered an earlier release of the lock. */
-static void rl_release_repeat_vote(rl_lock *lock, redlock_time now_us, const rl_node *node) {
+static void rl_release_settle_released(rl_lock *lock, redlock_time now_us, const rl_node *node) {
   const rl_attempt *attempt = lock->attempt;
   if (node->twins != 0 && rl_attempt_keep_ms(attempt, now_us) > 0) {
     rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error); /* A twin may keep it. */
     return;
   }
   bool broken = rl_hold_is_broken(attempt, now_us, rl_node_bit(node));
-  rl_round_copy(lock, node->index, broken ? REDLOCK_VOTE_TAKEN : REDLOCK_VOTE_GRANTED, NULL);
+  rl_round_settle_copy(lock, node->index, broken ? REDLOCK_VOTE_TAKEN : REDLOCK_VOTE_GRANTED, NULL);
 }
 
 /* REL-2 */
 static void rl_release_ask(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
   rl_attempt *attempt = lock->attempt;
-  attempt->later = 0;
+  attempt->delayed = 0;
   attempt->awaited = !lock->abandoned;
   rl_release_begin(core, now_us, attempt, true);
   for (unsigned i = 0; i < core->node_count; i++) {
@@ -458,9 +464,9 @@ static void rl_release_ask(rl_lock *lock, redlock_time now_us) {
       rl_round_set_reason(lock, i, "nothing was sent to it");
       lock->quorum.unsent++;
     } else if ((attempt->released & bit) != 0) {
-      rl_release_repeat_vote(lock, now_us, node);
+      rl_release_settle_released(lock, now_us, node);
     } else if ((rl_attempt_refused(attempt) & bit) != 0) {
-      rl_round_copy(lock, i, REDLOCK_VOTE_TAKEN, NULL);
+      rl_round_settle_copy(lock, i, REDLOCK_VOTE_TAKEN, NULL);
     } else if ((attempt->due & bit) == 0) {
       continue; /* The release is outstanding. */
     } else if (node->link.phase == RL_LINK_UP) {
@@ -482,8 +488,8 @@ static void rl_release_node_up(rl_lock *lock, redlock_time now_us, const rl_node
 }
 
 /*
- * HLD-3. Too few nodes keep the key. Some of the others may yet do so when the release is repeated;
- * but not those that deny it, nor those that never had it.
+ * HLD-3. Too few nodes keep the key. The result is "unavailable" if a majority can still keep it
+ *        after a repeated release. A node cannot if it denies the key, or never had it.
  */
 static int rl_release_result_of_hold(const rl_lock *lock) {
   unsigned lacking = 0u + lock->quorum.denied + lock->quorum.unsent;
@@ -515,7 +521,7 @@ static void rl_release_ended(rl_lock *lock, redlock_time now_us, int result) {
   rl_attempt *attempt = lock->attempt;
   lock->attempt = NULL;
   rl_lock_end(lock, now_us, result);
-  if (result == REDLOCK_E_UNAVAILABLE) {
+  if (result == REDLOCK_E_UNAVAILABLE) { /* The caller may repeat the release. */
     lock->unreleased = attempt;
   } else {
     rl_release_let_go(lock, now_us, attempt, true);

@@ -53,15 +53,15 @@ void rl_release_let_go(rl_lock *lock, redlock_time now_us, rl_attempt *attempt, 
 
 /*
  * ACQ-5. Does the same for a failed attempt. On a node whose reply to the SET is outstanding, the
- *        release waits a moment for the reply: there may be nothing to release.
+ *        release waits RL_RELEASE_ANSWER_US for the reply: there may be nothing to release.
  */
-void rl_release_failed_attempt(rl_lock *lock, redlock_time now_us, rl_attempt *attempt);
+void rl_release_begin_failed_attempt(rl_lock *lock, redlock_time now_us, rl_attempt *attempt);
 
 /*
- * Sends the release of the failed attempt now: the next SET would meet its key, or the lock is
- * freed.
+ * Sends the release of the failed attempt now, if it still waits: the next SET would meet its key,
+ * or the lock is freed.
  */
-void rl_release_send_failed_attempt(rl_lock *lock, redlock_time now_us, bool grow);
+void rl_release_hurry_failed_attempt(rl_lock *lock, redlock_time now_us, bool grow);
 
 /* -- the list -- */
 
@@ -71,11 +71,11 @@ void rl_release_send_all(struct rl_core *core, redlock_time now_us);
 /* Sends the releases that |node| has not answered: its connection is new. */
 void rl_release_node_came_up(struct rl_core *core, redlock_time now_us, const rl_node *node);
 
-/* Requests rl_release_send_all() if a try is due. */
+/* Lets the next rl_core_send() call rl_release_send_all(), if a try is due. */
 void rl_release_advance(struct rl_core *core, redlock_time now_us);
 
-/* Requests rl_release_send_all() if |node| has room again: a reply has come. */
-void rl_release_room(struct rl_core *core, rl_node *node);
+/* A reply has come: does the same if |node| has room again for a release. */
+void rl_release_check_room(struct rl_core *core, rl_node *node);
 
 /* Acts on the answer of |node| to |command|. */
 void rl_release_answered(struct rl_core *core, rl_node *node, redlock_time now_us,

@@ -20,30 +20,31 @@ static bool rl_twin_lacks(const rl_attempt *attempt, const rl_node *node) {
 static bool rl_twin_is_due(const rl_lock *lock, const rl_node *node) {
   const rl_vote *entry = &lock->votes[node->index];
   return entry->settled && entry->vote == REDLOCK_VOTE_TAKEN &&
-         (lock->attempt->set & ~node->link.compared & ~rl_node_bit(node)) != 0 &&
-         (lock->attempt->tests & rl_node_bit(node)) == 0 && rl_twin_lacks(lock->attempt, node) &&
+         (lock->attempt->confirmed & ~node->link.compared & ~rl_node_bit(node)) != 0 &&
+         (lock->attempt->tested & rl_node_bit(node)) == 0 && rl_twin_lacks(lock->attempt, node) &&
          rl_link_has_room(&node->link, RL_OUTSTANDING_RELEASE);
 }
 
 bool rl_twin_test(rl_lock *lock, redlock_time now_us) {
   rl_attempt *attempt = lock->attempt;
-  if (attempt->set == 0 || now_us >= lock->round_deadline_us || rl_lock_attach(lock) != NULL) {
+  if (attempt->confirmed == 0 || now_us >= lock->round_deadline_us ||
+      rl_lock_attach(lock) != NULL) {
     return false;
   }
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     rl_node *node = lock->core->nodes[i];
     if (rl_twin_is_due(lock, node) &&
         rl_link_queue_release(&node->link, now_us, attempt, lock->round, false, true)) {
-      node->link.compared |= attempt->set;
+      node->link.compared |= attempt->confirmed;
+      attempt->test_outstanding |= rl_node_bit(node);
       attempt->tested |= rl_node_bit(node);
-      attempt->tests |= rl_node_bit(node);
     }
   }
-  return attempt->tested != 0;
+  return attempt->test_outstanding != 0;
 }
 
 bool rl_twin_test_is_over(const rl_node *node, const rl_attempt *attempt) {
-  return attempt->releasing && (attempt->tested & rl_node_bit(node)) != 0;
+  return attempt->releasing && (attempt->test_outstanding & rl_node_bit(node)) != 0;
 }
 
 /* Names the twin if there is only one candidate. */
@@ -80,7 +81,7 @@ const char *rl_twin_answered(rl_core *core, rl_node *node, const rl_outstanding 
   bool extends = command->kind == RL_OUTSTANDING_EXTEND;
   /* A release that keeps the key (rl_hold.h) counts keys, as an extend does. */
   bool counts = extends || rl_attempt_keep_ms(attempt, command->sent_us) > 0;
-  uint32_t twins = attempt->set & ~rl_node_bit(node);
+  uint32_t twins = attempt->confirmed & ~rl_node_bit(node);
   bool known =
       counts && node->twins != 0; /* It may have refused this lease under its other name. */
   if ((!extends && command->kind != RL_OUTSTANDING_RELEASE) ||
@@ -108,14 +109,14 @@ const char *rl_twin_answered(rl_core *core, rl_node *node, const rl_outstanding 
 static void rl_twin_conclude(const rl_core *core, rl_lock *lock, const rl_attempt *attempt) {
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *node = core->nodes[i];
-    if ((attempt->tests >> i & 1) != 0) {
+    if ((attempt->tested >> i & 1) != 0) {
       if (node->twins == 0) {
         node->link.compared = 0; /* The next attempt tests. */
       }
-      rl_round_withdraw(lock, i,
-                        node->twins != 0
-                            ? node->error
-                            : "it denied the lock, like a node that is the same server as another");
+      rl_round_withdraw_denial(
+          lock, i,
+          node->twins != 0 ? node->error
+                           : "it denied the lock, like a node that is the same server as another");
     }
   }
 }
@@ -123,10 +124,10 @@ static void rl_twin_conclude(const rl_core *core, rl_lock *lock, const rl_attemp
 void rl_twin_tested(rl_core *core, const rl_node *node, const rl_outstanding *command) {
   rl_attempt *attempt = command->attempt;
   rl_lock *lock = attempt->lock;
-  bool tested =
-      command->kind == RL_OUTSTANDING_RELEASE && (attempt->tested & rl_node_bit(node)) != 0;
-  attempt->tested &= tested ? ~rl_node_bit(node) : ~0u;
-  if (tested && attempt->tested == 0 && attempt->twins && lock != NULL &&
+  bool tested = command->kind == RL_OUTSTANDING_RELEASE &&
+                (attempt->test_outstanding & rl_node_bit(node)) != 0;
+  attempt->test_outstanding &= tested ? ~rl_node_bit(node) : ~0u;
+  if (tested && attempt->test_outstanding == 0 && attempt->twins && lock != NULL &&
       lock->phase == RL_PHASE_ROUND && lock->attempt == attempt) {
     rl_twin_conclude(core, lock, attempt);
   }
@@ -140,7 +141,7 @@ void rl_twin_forget(rl_core *core, const rl_node *node) {
       other->link.compared = 0;
       other->error[0] = '\0';
       other->lacks_keys = true;
-      rl_backfill_ready(core, other);
+      rl_backfill_note_well(core, other);
     }
   }
 }

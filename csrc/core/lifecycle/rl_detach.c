@@ -44,7 +44,7 @@ int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover
   const rl_attempt *lease = lock->lease;
   const rl_resource *resource = lease->resource; /* may have more names than the lock: OWN-2 */
   handover->node_count = core->node_count;
-  handover->suspect = lease->asked | lease->uncertain;
+  handover->may_set = lease->set_outstanding | lease->may_set;
   handover->nodes = rl_detach_nodes(core);
   handover->ttl_us = lock->lease_ttl_us;
   handover->lock_delay_us = lock->current->lock_delay_us;

@@ -166,7 +166,7 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   rl_reentry_stop_nesting(lock);
   rl_lock_stop(lock, now_us, REDLOCK_E_CANCELLED, false);
   rl_lease_drop(lock, now_us, false);
-  rl_release_send_failed_attempt(lock, now_us, false);
+  rl_release_hurry_failed_attempt(lock, now_us, false);
   rl_list_remove(&lock->queue);
   rl_reentry_free(lock);
   rl_renew_free(lock);

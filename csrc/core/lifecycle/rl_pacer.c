@@ -107,7 +107,7 @@ void rl_pacer_give_up(rl_lock *lock, redlock_time now_us) {
                            ? "not asked before the budget expired"
                            : "too many commands are waiting for the node";
   for (unsigned i = 0; i < lock->core->node_count; i++) {
-    rl_round_copy(lock, i, REDLOCK_VOTE_UNKNOWN, reason);
+    rl_round_settle_copy(lock, i, REDLOCK_VOTE_UNKNOWN, reason);
   }
   rl_lock_end(lock, now_us, REDLOCK_E_UNAVAILABLE);
 }

@@ -108,7 +108,7 @@ struct rl_lock {
   bool loss_counted : 1;       /* the loss of the lease is in core->stats */
   unsigned attempts_left : 21; /* RL_LOCK_ATTEMPTS_ALL: limited by the budget only */
   int8_t result;               /* of the last operation in phase IDLE; REDLOCK_PENDING before */
-  uint32_t waiting;            /* nodes that get the command when their connection comes up */
+  uint32_t awaited;            /* nodes that get the command when their connection comes up */
   uint32_t deniers;       /* extend, release: nodes without our token, by votes in time or late */
   uint32_t round;         /* replies to other rounds are not votes */
   uint32_t round_took_us; /* duration; at most 71 minutes */

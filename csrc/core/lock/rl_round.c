@@ -5,7 +5,7 @@
  *
  * At the end of a round the vote of each node is settled: by the node's answer, or because no
  * answer will come. After each vote the operation decides what the votes mean (rl_steps.h). A vote
- * counts only in the round that asked for it.
+ * counts only in the round that asked for it, also after the decision of that round.
  */
 #include "lock/rl_round.h"
 
@@ -23,21 +23,21 @@
 /* ------------------------------------------------------------------------------------- votes */
 
 void rl_round_await(rl_lock *lock, const rl_node *node) {
-  lock->waiting |= rl_node_bit(node);
+  lock->awaited |= rl_node_bit(node);
 }
 
 void rl_round_await_none(rl_lock *lock) {
-  lock->waiting = 0;
+  lock->awaited = 0;
 }
 
 static bool rl_round_awaits(const rl_lock *lock, const rl_node *node) {
-  return (lock->waiting & rl_node_bit(node)) != 0;
+  return (lock->awaited & rl_node_bit(node)) != 0;
 }
 
 /* Stops awaiting the node. Returns true if the round awaited it. */
-static bool rl_round_take_awaited(rl_lock *lock, const rl_node *node) {
+static bool rl_round_stop_awaiting(rl_lock *lock, const rl_node *node) {
   bool awaited = rl_round_awaits(lock, node);
-  lock->waiting &= ~rl_node_bit(node);
+  lock->awaited &= ~rl_node_bit(node);
   return awaited;
 }
 
@@ -103,7 +103,7 @@ static bool rl_round_settle_uncounted(rl_lock *lock, unsigned node, redlock_vote
   return true;
 }
 
-void rl_round_copy(rl_lock *lock, unsigned node, redlock_vote vote, const char *error) {
+void rl_round_settle_copy(rl_lock *lock, unsigned node, redlock_vote vote, const char *error) {
   (void)rl_round_settle_uncounted(lock, node, vote, error, REDLOCK_NEVER);
 }
 
@@ -122,10 +122,7 @@ void rl_round_decide(rl_lock *lock, redlock_time now_us) {
   rl_round_steps(lock)->decide(lock, now_us);
 }
 
-/*
- * Takes back the missing vote of a node that has been backfilled since, so that its late vote
- * counts.
- */
+/* Forgets that the node had no vote: its late answer to a SET counts instead. */
 static void rl_round_unsettle(rl_lock *lock, unsigned node) {
   rl_vote *entry = &lock->votes[node];
   if (entry->settled && rl_vote_counts_as(entry->vote) == RL_COUNT_FAILED) {
@@ -135,7 +132,7 @@ static void rl_round_unsettle(rl_lock *lock, unsigned node) {
   }
 }
 
-void rl_round_withdraw(rl_lock *lock, unsigned node, const char *reason) {
+void rl_round_withdraw_denial(rl_lock *lock, unsigned node, const char *reason) {
   rl_vote *entry = &lock->votes[node];
   if (entry->settled && rl_vote_counts_as(entry->vote) == RL_COUNT_DENIED) {
     entry->settled = false;
@@ -153,8 +150,8 @@ static bool rl_round_take_late_vote(rl_lock *lock, redlock_time now_us, rl_node 
                                     const rl_outstanding *command, redlock_vote vote,
                                     const char *error, redlock_duration latency_us) {
   bool sets = command->kind == RL_OUTSTANDING_ACQUIRE;
-  /* An extend came after this SET, or the guard does not let the node vote. */
-  if (sets && (lock->extended || !rl_guard_votes(node->link.guard, now_us))) {
+  /* A SET has no vote after an extend, nor without the guard's permission. */
+  if (sets && (lock->extended || !rl_guard_may_vote(node->link.guard, now_us))) {
     return false;
   }
   if (sets) {
@@ -168,7 +165,7 @@ static bool rl_round_take_late_vote(rl_lock *lock, redlock_time now_us, rl_node 
 /* Notes which of several keys has another holder, if the node has reported that. */
 static void rl_round_note_key(rl_lock *lock, const rl_node *node, const rl_outstanding *command,
                               redlock_vote vote) {
-  /* A nested acquire may extend the keys of another lock, whose numbers are not this lock's. */
+  /* A nested acquire may extend the keys of another lock: its keys have other numbers. */
   bool own = command->attempt->resource == lock->resource;
   if (own && rl_vote_counts_as(vote) == RL_COUNT_DENIED && !lock->votes[node->index].settled) {
     lock->votes[node->index].key = (uint8_t)rl_verdict_key(command, &node->link.reader.reply);
@@ -179,9 +176,9 @@ static void rl_round_note_key(rl_lock *lock, const rl_node *node, const rl_outst
  * Counts the vote if its round is in flight, or was the last one and succeeded. Returns true if it
  * was counted.
  */
-static bool rl_round_take_vote(rl_lock *lock, redlock_time now_us, rl_node *node,
-                               const rl_outstanding *command, redlock_vote vote,
-                               const char *error) {
+static bool rl_round_dispatch_vote(rl_lock *lock, redlock_time now_us, rl_node *node,
+                                   const rl_outstanding *command, redlock_vote vote,
+                                   const char *error) {
   redlock_duration latency_us = rl_time_sub(now_us, command->sent_us);
   bool settled = false;
   if (command->round != lock->round) {
@@ -203,14 +200,14 @@ static bool rl_round_take_vote(rl_lock *lock, redlock_time now_us, rl_node *node
   } else if (lock->phase == RL_PHASE_SUCCEEDED) {
     settled = rl_round_take_late_vote(lock, now_us, node, command, vote, error, latency_us);
   } else if (lock->phase == RL_PHASE_IDLE && command->kind == RL_OUTSTANDING_EXTEND) {
-    lock->core->upper->late_vote(lock, now_us, node, vote);
+    lock->core->upper->late_vote(lock, now_us, node, vote); /* EXT-5 */
   }
   return settled;
 }
 
 void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_outstanding *command,
                    redlock_vote vote, const char *error) {
-  if (rl_round_take_vote(lock, now_us, node, command, vote, error)) {
+  if (rl_round_dispatch_vote(lock, now_us, node, command, vote, error)) {
     node->stats.votes[vote]++;
   } else {
     rl_round_note_late(node, command, vote);
@@ -233,7 +230,9 @@ bool rl_round_await_guard(rl_lock *lock, const rl_node *node, const rl_outstandi
 
 /* ------------------------------------------------------------------------------------ asking */
 
-/* A node is not behind before its oldest reply is overdue by this: the driver may read late. */
+/*
+ * A node is behind only if a reply is outstanding for longer than this: the driver may read late.
+ */
 #define RL_ROUND_BEHIND_MIN_US (5 * REDLOCK_MILLISECONDS)
 
 redlock_duration rl_round_patience(const rl_lock *lock) {
@@ -242,10 +241,10 @@ redlock_duration rl_round_patience(const rl_lock *lock) {
 }
 
 /*
- * GRD-4. Returns true if the node may be asked for its vote. Otherwise settles its vote, or awaits
- *        the guard.
+ * GRD-4. Settles the vote of a node that the guard excludes, or awaits a node that the guard must
+ *        still check. Returns true if the guard lets the node vote.
  */
-static bool rl_round_may_vote(rl_lock *lock, redlock_time now_us, rl_node *node) {
+static bool rl_round_consult_guard(rl_lock *lock, redlock_time now_us, rl_node *node) {
   char reason[RL_REASON_MAX + 1];
   redlock_vote vote = REDLOCK_VOTE_UNKNOWN;
   if (node->link.guard == NULL) {
@@ -266,8 +265,8 @@ static bool rl_round_may_vote(rl_lock *lock, redlock_time now_us, rl_node *node)
 
 /*
  * Asks one node for its vote: sends the command, awaits a connection that is being made, or settles
- * that there will be no vote. An acquire skips a node that has been silent for longer than an
- * attempt: its answer would come too late. A node without a SET needs no release.
+ * that there will be no vote. An acquire skips a node that is behind: its answer would come too
+ * late. (A node without a SET needs no release.)
  */
 static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
   char behind[64];
@@ -286,13 +285,13 @@ static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
       rl_round_settle(lock, node->index, REDLOCK_VOTE_UNKNOWN, behind);
       return;
     }
-    if (lock->operation == RL_OPERATION_ACQUIRE && !rl_round_may_vote(lock, now_us, node)) {
+    if (lock->operation == RL_OPERATION_ACQUIRE && !rl_round_consult_guard(lock, now_us, node)) {
       return;
     }
     error = rl_link_has_room(&node->link, lock->operation == RL_OPERATION_ACQUIRE
                                               ? RL_OUTSTANDING_ACQUIRE
-                                              : RL_OUTSTANDING_EXTEND)
-                ? rl_round_steps(lock)->send(lock, now_us, node) /* ACQ-2, EXT-2 */
+                                              : RL_OUTSTANDING_EXTEND) /* or any other kind */
+                ? rl_round_steps(lock)->send(lock, now_us, node)       /* ACQ-2, EXT-2 */
                 : "too many commands are waiting for the node";
     if (error != NULL) {
       rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, error);
@@ -310,7 +309,7 @@ static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
  * Shortens the delay before the next connection to each node, if fewer nodes than the quorum are
  * connected and in time.
  */
-static void rl_round_need(const rl_lock *lock, redlock_time now_us) {
+static void rl_round_shorten_delays(const rl_lock *lock, redlock_time now_us) {
   const rl_core *core = lock->core;
   unsigned needed = rl_core_quorum(core, lock->operation);
   redlock_duration patience_us = rl_round_patience(lock);
@@ -320,7 +319,7 @@ static void rl_round_need(const rl_lock *lock, redlock_time now_us) {
     well += link->phase == RL_LINK_UP && rl_link_oldest_age(link, now_us) <= patience_us;
   }
   for (unsigned i = 0; i < core->node_count && well < needed; i++) {
-    rl_node_needed(core->nodes[i]);
+    rl_node_shorten_delay(core->nodes[i]);
   }
 }
 
@@ -344,7 +343,7 @@ void rl_round_start(rl_lock *lock, redlock_time now_us) {
   const rl_steps *steps = rl_round_steps(lock);
   assert(lock->phase == RL_PHASE_SEND);
   rl_round_begin(lock, now_us);
-  rl_round_need(lock, now_us);
+  rl_round_shorten_delays(lock, now_us);
   if (steps->ask != NULL) {
     steps->ask(lock, now_us);
   } else {
@@ -356,7 +355,7 @@ void rl_round_start(rl_lock *lock, redlock_time now_us) {
 }
 
 void rl_round_node_up(rl_lock *lock, redlock_time now_us, rl_node *node) {
-  if (!rl_round_take_awaited(lock, node)) {
+  if (!rl_round_stop_awaiting(lock, node)) {
     return;
   }
   if (lock->phase == RL_PHASE_SUCCEEDED) {
@@ -374,7 +373,7 @@ void rl_round_node_up(rl_lock *lock, redlock_time now_us, rl_node *node) {
 }
 
 void rl_round_node_down(rl_lock *lock, redlock_time now_us, const rl_node *node) {
-  if (!rl_round_take_awaited(lock, node)) {
+  if (!rl_round_stop_awaiting(lock, node)) {
     return;
   }
   if (lock->phase != RL_PHASE_ROUND) {
@@ -385,11 +384,11 @@ void rl_round_node_down(rl_lock *lock, redlock_time now_us, const rl_node *node)
 }
 
 /*
- * Returns how long the client has waited for the node. The try to connect, or the outstanding
- * command, may be older than the round.
+ * Returns how long the client has waited for the node at the end of the round. The try to connect,
+ * or the oldest outstanding command, may be older than the round.
  */
-static redlock_duration rl_round_waited(const rl_lock *lock, const rl_node *node,
-                                        redlock_time now_us) {
+static redlock_duration rl_round_waiting_time(const rl_lock *lock, const rl_node *node,
+                                              redlock_time now_us) {
   redlock_duration waited_us = rl_time_sub(lock->round_deadline_us, lock->round_start_us);
   rl_link_phase phase = node->link.phase;
   redlock_duration older_us =
@@ -412,7 +411,7 @@ void rl_round_time_out(rl_lock *lock, redlock_time now_us) {
                          : node->address.tls                 ? "no connection over TLS"
                                                              : "no connection";
     (void)snprintf(error, sizeof error, "%s within %llu ms", missed,
-                   (unsigned long long)rl_time_ms_up(rl_round_waited(lock, node, now_us)));
+                   (unsigned long long)rl_time_ms_up(rl_round_waiting_time(lock, node, now_us)));
     rl_round_settle(lock, i, REDLOCK_VOTE_UNKNOWN, error);
   }
   (void)snprintf(error, sizeof error, "no confirmation within %llu ms",

@@ -32,7 +32,7 @@ void rl_round_node_up(rl_lock *lock, redlock_time now_us, rl_node *node);
 void rl_round_node_down(rl_lock *lock, redlock_time now_us, const rl_node *node);
 
 /* Turns the denial of a node into an error: the node has no vote. */
-void rl_round_withdraw(rl_lock *lock, unsigned node, const char *reason);
+void rl_round_withdraw_denial(rl_lock *lock, unsigned node, const char *reason);
 
 /* Ends the round at its deadline. A node that has not answered gets no vote. */
 void rl_round_time_out(rl_lock *lock, redlock_time now_us);
@@ -40,8 +40,11 @@ void rl_round_time_out(rl_lock *lock, redlock_time now_us);
 /* Counts the vote of a node that has none yet, and has not replied. Decides nothing. */
 void rl_round_settle(rl_lock *lock, unsigned node, redlock_vote vote, const char *error);
 
-/* Does the same for a vote that another lock or operation has received: it is in no statistics. */
-void rl_round_copy(rl_lock *lock, unsigned node, redlock_vote vote, const char *error);
+/*
+ * Does the same for a vote that another lock or operation has received. Statistics do not count it
+ * again.
+ */
+void rl_round_settle_copy(rl_lock *lock, unsigned node, redlock_vote vote, const char *error);
 
 /* Counts the reply to |command|, which came too late to be a vote, in the statistics. */
 void rl_round_note_late(rl_node *node, const rl_outstanding *command, redlock_vote vote);
@@ -55,7 +58,7 @@ void rl_round_set_reason(rl_lock *lock, unsigned node, const char *reason);
  */
 const char *rl_round_reason(const rl_lock *lock, unsigned node);
 
-/* Returns how long a reply may be outstanding before a node counts as behind. */
+/* Returns for how long a command may be outstanding before its node counts as behind. */
 redlock_duration rl_round_patience(const rl_lock *lock);
 
 /* Lets the round ask the node when it is connected, or has identified itself. */

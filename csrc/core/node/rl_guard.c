@@ -1,30 +1,33 @@
 /*
- * The guard: permits only nodes to vote that have lost no lock.
+ * The guard: lets a node vote only if it has lost no lock.
  *
  * SPDX-License-Identifier: MIT
  *
  * "Distributed Locks with Redis": a node that may have lost keys must be unavailable for longer
  * than the longest ttl (docs/safety.md). Each node keeps a lineage record with its identity and the
  * time since which it has lost nothing. A node that loses its keys loses the record, too. In a copy
- * of the keys the record names another server.
+ * of the keys, the record names the server that was copied.
  *   GRD-1. The last step of a handshake checks the record. A connection may be up without a vote.
  *   GRD-2. If the record is of these clients, the node votes when the quarantine Q has passed since
- *          the record's creation: its age by the node's clock, the rest by the client's. Q is the
- *          longest life of a key, a tenth more, 2 ms and the skew of GRD-3, but at least 6 s. A
+ *          the record's creation. The node's clock gives the age of the record; the client's clock
+ *          measures the rest of Q. Q is the longest life of a key, a tenth more, 2 ms and the skew
+ *          of GRD-3, but at least 6 s. A
  *          node is refused, with a reason, if the record is of clients with other nodes, quorum,
  *          ttl or prefix; if the node is the same server as another one; or if the script is
  *          denied.
  *   GRD-3. If there is no record, or one of another server with the same clients, a record is
- *          created, and Q begins. Two things prevent that. If another database of the server has a
- *          record, its clients and these would not exclude each other. If the node's clock is
- *          wrong and is corrected later, Q would end early: so a record is created, and a node
- *          votes, only if the clocks of a majority of all nodes, including its own, are within 2 s
- *          of its clock.
+ *          created, and Q begins. There are two exceptions:
+ *            - A node is refused if another database of the server has a record: the clients of
+ *              that record and these would not exclude each other.
+ *            - A node's clock may be wrong, and be corrected later: then Q would end early. So a
+ *              record is created, and a node votes, only if a majority of all clocks, including
+ *              the node's, are within 2 s of the node's clock.
  *   GRD-4. An acquire goes only to a node that votes, and only for the known record. A node that
  *          does not vote gets no heal and no backfill either: a key on a node in quarantine would
  *          make an extend count there, while the node's earlier vote may count for another client.
- *          Extends go to all nodes: a key that still exists is older than any loss, or a copy that
- *          expires within the quarantine. So a lease is attached only on nodes that vote.
+ *          Extends go to all nodes: a key that exists was set after the last loss, or is a copy
+ *          that expires within the quarantine. For that reason a lease is attached only on nodes
+ *          that vote.
  *          The script that takes the lock proves on the server that the record is still true:
  *            - The hash. The script's text has the hash of the record, so that a server with a copy
  *              of the record does not know the script. It is the hash of the whole record, because
@@ -37,8 +40,9 @@
  *              the record deletes it.
  *            - The replication history. A master that becomes a replica, lags, and is promoted
  *              again keeps the seal. The history changes with a promotion, and differs while the
- *              server is a replica. (The other server has created a record, too, and votes only Q
- *              later.) An acquire may omit the history for 0.1 s after it was confirmed: Q exceeds
+ *              server is a replica. (The server that was master meanwhile has created a record,
+ *              too, and votes only Q later.) An acquire may omit the history for 0.1 s after it was
+ *              confirmed: Q exceeds
  *              the longest life of a key by 2 s for the clocks, and by at least 0.3 s more. A heal,
  *              a backfill and a text always compare it, because a node may execute them late.
  *   GRD-5. If the record differs, or the script is unknown, the node is checked again (GRD-1) on
@@ -49,8 +53,8 @@
  *          another client notices the step. A step is forgotten only with the new record. The end
  *          of the connection does not clear it, nor does a refusal of the node. If a majority of
  *          the nodes was stepped alike, the client's own clock may have stood still. Then no record
- *          is created, and the client waits for Q. In both cases the leases no longer count on
- *          their keys there (rl_margin.c), and their holders are informed (rl_renew.c).
+ *          is created, and the client waits for Q. In each case the leases no longer count on their
+ *          keys on the stepped nodes (rl_margin.c), and the holders are warned (rl_renew.c).
  *   GRD-7. A node that does not vote is checked again when an acquire needs it, once a second:
  *          another client may have bootstrapped it.
  */
@@ -65,7 +69,7 @@
 
 /* ---------------------------------------------------------------------------------------- life */
 
-/* Messages: RL_GUARD_COPIES stands before the node's words, RL_GUARD_RIGHTS behind them. */
+/* Messages. RL_GUARD_COPIES precedes the text of the node, RL_GUARD_RIGHTS follows it. */
 #define RL_GUARD_COPIES                                                                            \
   "use a server that docs/operating.md names, or no guard: on this one copies of keys look like "  \
   "the keys, for "
@@ -138,7 +142,7 @@ void rl_guard_prepare(rl_guards *guards, unsigned quorum, const void *prefix,
   rl_lineage_write_fingerprint(guards->fingerprint, &fingerprint);
 }
 
-void rl_guard_confirmed(rl_guard *guard, const rl_outstanding *command) {
+void rl_guard_note_confirmation(rl_guard *guard, const rl_outstanding *command) {
   guard->changes = 0;
   if (command->step != 0) {
     guard->history_us = rl_time_max(guard->history_us, command->sent_us);
@@ -173,9 +177,10 @@ static bool rl_guard_apart(const rl_node_clock *one, const rl_node_clock *other,
 }
 
 /*
- * GRD-3. Sets |near| if the clocks of a majority are near, |distant| if they cannot be. A distance
- *        counts only beyond its error: a reply to a client that was stopped meanwhile proves
- *        nothing. Returns true when one of the two becomes known.
+ * GRD-3. Sets |near| if the clocks of a majority are near the node's, |distant| if no majority can
+ *        be near, whatever the unknown clocks show. A distance counts only beyond its error: a
+ *        reply to a client that was stopped meanwhile proves nothing. Returns true if neither was
+ *        known before, and one is now.
  */
 static bool rl_guard_compare_clocks(const rl_guards *guards, const rl_node *node,
                                     int64_t median_us) {
@@ -196,7 +201,7 @@ static bool rl_guard_compare_clocks(const rl_guards *guards, const rl_node *node
 }
 
 /* Returns the number of stepped nodes, and the time of the last detection. */
-static unsigned rl_guard_stepped(const rl_guards *guards, redlock_time *since_us) {
+static unsigned rl_guard_count_stepped(const rl_guards *guards, redlock_time *since_us) {
   unsigned stepped = 0;
   *since_us = 0;
   for (unsigned i = 0; i < guards->node_count; i++) {
@@ -209,7 +214,7 @@ static unsigned rl_guard_stepped(const rl_guards *guards, redlock_time *since_us
   return stepped;
 }
 
-/* Counts the nodes whose step may have had the least size of |guard|'s step. */
+/* Counts the nodes whose step may have been as large as the least size of |guard|'s step. */
 static unsigned rl_guard_count_alike(const rl_guards *guards, const rl_guard *guard,
                                      uint32_t *alike) {
   int64_t step_us = guard->watch.step_least_us;
@@ -238,8 +243,11 @@ static uint32_t rl_guard_stepped_alike(const rl_guards *guards) {
   return 0;
 }
 
-/* GRD-6. The client's clock may have stood still: waits for Q, and creates no record. */
-static void rl_guard_wait_out(rl_guards *guards, redlock_time now_us, uint32_t alike) {
+/*
+ * GRD-6. The nodes |alike| vote again after Q, without new records: the client's clock may have
+ *        stood still.
+ */
+static void rl_guard_quarantine_nodes(rl_guards *guards, redlock_time now_us, uint32_t alike) {
   for (unsigned i = 0; i < guards->node_count; i++) {
     rl_guard *guard = guards->nodes[i]->link.guard;
     if ((alike >> i & 1) != 0) {
@@ -251,10 +259,11 @@ static void rl_guard_wait_out(rl_guards *guards, redlock_time now_us, uint32_t a
 }
 
 /*
- * GRD-6. Returns true if all connected nodes have answered a command that was sent after the step.
- * Checks those that have not.
+ * GRD-6. Checks the connected nodes that have answered no command since the step. Returns true if
+ *        there are none.
  */
-static bool rl_guard_await_replies(rl_guards *guards, redlock_time now_us, redlock_time since_us) {
+static bool rl_guard_check_since_step(rl_guards *guards, redlock_time now_us,
+                                      redlock_time since_us) {
   bool answered = true;
   for (unsigned i = 0; i < guards->node_count; i++) {
     rl_node *node = guards->nodes[i];
@@ -271,7 +280,10 @@ static bool rl_guard_await_replies(rl_guards *guards, redlock_time now_us, redlo
   return answered;
 }
 
-/* GRD-3. Creates records where the clocks permit it. */
+/*
+ * GRD-3, GRD-6. Creates records where the clocks permit it; deletes the record of a stepped node
+ *               whose clock is distant. A stepped node waits until the answers are |settled|.
+ */
 static void rl_guard_create_records(rl_guards *guards, redlock_time now_us, bool settled) {
   for (unsigned i = 0; i < guards->node_count; i++) {
     rl_node *node = guards->nodes[i];
@@ -295,10 +307,10 @@ uint32_t rl_guard_review(rl_guards *guards, redlock_time now_us) {
       known |= (uint32_t)1 << i;
     }
   }
-  unsigned stepped = rl_guard_stepped(guards, &since_us);
-  bool answered = stepped == 0 || rl_guard_await_replies(guards, now_us, since_us);
+  unsigned stepped = rl_guard_count_stepped(guards, &since_us);
+  bool answered = stepped == 0 || rl_guard_check_since_step(guards, now_us, since_us);
   if (answered && guards->node_count > 1 && stepped > 0) {
-    rl_guard_wait_out(guards, now_us, rl_guard_stepped_alike(guards));
+    rl_guard_quarantine_nodes(guards, now_us, rl_guard_stepped_alike(guards));
   }
   rl_guard_create_records(guards, now_us, answered);
   return known;
@@ -324,7 +336,7 @@ static void rl_guard_name_script(rl_guard *guard) {
 }
 
 /* Forgets the former server if this is another one. Returns false if out of memory. */
-static bool rl_guard_know_server(rl_guard *guard, const char *run_id) {
+static bool rl_guard_note_server(rl_guard *guard, const char *run_id) {
   const char *text = rl_script_text(RL_SCRIPT_TAKE);
   size_t size = strlen(text) + 2 + RL_SHA1_LENGTH + 1;
   if (guard->body != NULL && strcmp(guard->run_id, run_id) == 0) {
@@ -345,7 +357,7 @@ static bool rl_guard_know_server(rl_guard *guard, const char *run_id) {
 }
 
 /* Returns the first node before |node| that is the same server, or NULL. */
-static const rl_node *rl_guard_same(const rl_guards *guards, const rl_node *node) {
+static const rl_node *rl_guard_find_same_server(const rl_guards *guards, const rl_node *node) {
   for (unsigned i = 0; i < node->index; i++) {
     const rl_node *other = guards->nodes[i];
     bool seen = other->link.guard->state != RL_GUARD_UNKNOWN && other->link.guard->body != NULL;
@@ -362,14 +374,14 @@ static void rl_guard_refuse_same(rl_node *node, const rl_node *other) {
 
 /* GRD-2. Refuses a node that is the same server as another one. */
 static void rl_guard_compare_servers(rl_guards *guards, rl_node *node) {
-  const rl_node *same = rl_guard_same(guards, node);
+  const rl_node *same = rl_guard_find_same_server(guards, node);
   if (same != NULL) {
     rl_guard_refuse_same(node, same);
   }
   for (unsigned i = node->index + 1; i < guards->node_count; i++) {
     rl_node *other = guards->nodes[i];
     rl_guard *guard = other->link.guard;
-    if (guard->state != RL_GUARD_UNKNOWN && rl_guard_same(guards, other) == node) {
+    if (guard->state != RL_GUARD_UNKNOWN && rl_guard_find_same_server(guards, other) == node) {
       rl_guard_refuse_same(other, node);
     }
   }
@@ -377,7 +389,9 @@ static void rl_guard_compare_servers(rl_guards *guards, rl_node *node) {
 
 #define RL_GUARD_OTHERS "it is guarded for other clients: "
 
-/* After SWAPDB, for one. The next record is new, so the node is quarantined: that is safe. */
+/*
+ * SWAPDB may leave such a record. The next record is new, so the node is quarantined: that is safe.
+ */
 #define RL_GUARD_FORGET "; if it has no others, delete redlock:lineage* in all its databases"
 
 /* GRD-2. Reads a record: is it of these clients, and how old is it? */
@@ -421,16 +435,16 @@ static bool rl_guard_is_for_step(const rl_guard *guard, const rl_lineage_answer 
 static void rl_guard_read_answer(rl_node *node, redlock_time now_us,
                                  const rl_lineage_answer *answer, rl_guard_action action) {
   rl_guard *guard = node->link.guard;
-  if (!rl_guard_know_server(guard, answer->run_id)) {
+  if (!rl_guard_note_server(guard, answer->run_id)) {
     rl_guard_refuse(guard, "out of memory", "");
     return;
   }
   bool asks = action == RL_GUARD_CHECK || action == RL_GUARD_CREATE;
-  /* The step still needs a record, unless one was created since the last reading before it. */
+  /* The step still needs a record, unless one was created since the reading before the step. */
   bool due = guard->stepped && asks &&
              !(rl_guard_is_for_step(guard, answer) && answer->created_us >= guard->clock_before_us);
-  if (answer->create_for != RL_LINEAGE_NONE && action != RL_GUARD_CHECK &&
-      action != RL_GUARD_INVALIDATE) { /* It was just asked to create one. */
+  bool created = action != RL_GUARD_CHECK && action != RL_GUARD_INVALIDATE;
+  if (answer->create_for != RL_LINEAGE_NONE && created) {
     rl_guard_refuse(guard, "it does not keep the guard's record", "");
   } else if (answer->create_for != RL_LINEAGE_NONE) {
     guard->state = RL_GUARD_MISSING;
@@ -449,8 +463,8 @@ static void rl_guard_read_answer(rl_node *node, redlock_time now_us,
 }
 
 /*
- * Copies an error of a script without the final position in the script. Of a long error it keeps
- * the end, which names the forbidden command.
+ * Copies an error of a script without the position in the script, which Redis appends. Of a long
+ * error it keeps the end, which names the forbidden command.
  */
 static void rl_guard_copy_error(char copy[RL_GUARD_COPY_MAX + 1], const char *text) {
   size_t length = strlen(text);
@@ -468,9 +482,10 @@ static void rl_guard_copy_error(char copy[RL_GUARD_COPY_MAX + 1], const char *te
 }
 
 /*
- * The node refuses the guard's script. One error is the script's own. NOPERM, and ERR from inside a
- * script, mean that the user lacks a right; the words differ from server to server. Before Redis 7
- * a master without its replicas also answers ERR, with its code inside the text.
+ * Refuses a node whose answer to the guard's script is an error. RL_SCRIPT_NO_SEAL is an error of
+ * the script itself. NOPERM, and ERR from inside a script, mean that the user lacks a right; the
+ * texts differ from server to server. Before Redis 7 a master without its replicas also answers
+ * ERR, with its code inside the text.
  */
 static void rl_guard_read_error(rl_node *node) {
   const char *text = rl_link_error_text(&node->link);
@@ -518,23 +533,23 @@ rl_guard_news rl_guard_answered(rl_node *node, redlock_time now_us, const rl_out
   (void)rl_node_clock_note(&node->link.clock, answer.now_us, command->sent_us, now_us);
   bool recorded =
       answer.create_for == RL_LINEAGE_NONE && rl_guard_is_for_step(guard, &answer); /* GRD-6 */
-  bool suspect = rl_guard_lost_record(node, &answer, (rl_guard_action)command->step);
+  bool lost_record = rl_guard_lost_record(node, &answer, (rl_guard_action)command->step);
   rl_guard_read_answer(node, now_us, &answer, (rl_guard_action)command->step);
   if (recorded) {
     guard->clock_sent_us = rl_time_max(guard->clock_sent_us, command->sent_us);
     (void)rl_clock_watch_note(&guard->watch, answer.now_us, command->sent_us, now_us);
     guard->clock_us = answer.now_us;
-    news.review = true; /* The record does not tell if the step went forward: assume it. */
+    news.review = true; /* The record does not tell if the step went forward: assume that it did. */
   } else {
     news = rl_guard_note_clock(node, now_us, command, answer.now_us);
   }
-  news.suspect = news.suspect || suspect;
+  news.lost_keys = news.lost_keys || lost_record;
   return news;
 }
 
 /* --------------------------------------------------------------------------------------- voting */
 
-bool rl_guard_votes(const rl_guard *guard, redlock_time now_us) {
+bool rl_guard_may_vote(const rl_guard *guard, redlock_time now_us) {
   return guard == NULL ||
          (guard->state == RL_GUARD_KNOWN && guard->near && guard->votes_at_us <= now_us);
 }
@@ -543,7 +558,7 @@ bool rl_guard_refuses(const rl_guard *guard) {
   return guard->state == RL_GUARD_REFUSED || (guard->state == RL_GUARD_MISSING && guard->declined);
 }
 
-redlock_vote rl_guard_vote(const rl_guard *guard) {
+redlock_vote rl_guard_missing_vote(const rl_guard *guard) {
   return rl_guard_refuses(guard) ? REDLOCK_VOTE_ERROR : REDLOCK_VOTE_QUARANTINED;
 }
 
@@ -553,10 +568,10 @@ static bool rl_guard_is_undecided(const rl_guard *guard, redlock_time now_us) {
          guard->votes_at_us <= now_us;
 }
 
-rl_guard_verdict rl_guard_judge(rl_node *node, redlock_time now_us, redlock_vote *vote,
-                                char reason[RL_REASON_MAX + 1]) {
+rl_guard_permission rl_guard_judge(rl_node *node, redlock_time now_us, redlock_vote *vote,
+                                   char reason[RL_REASON_MAX + 1]) {
   rl_guard *guard = node->link.guard;
-  if (rl_guard_votes(guard, now_us)) {
+  if (rl_guard_may_vote(guard, now_us)) {
     return RL_GUARD_MAY_VOTE;
   }
   if (!guard->asked &&
@@ -567,7 +582,7 @@ rl_guard_verdict rl_guard_judge(rl_node *node, redlock_time now_us, redlock_vote
   if (rl_guard_is_undecided(guard, now_us) || (guard->state == RL_GUARD_UNKNOWN && guard->asked)) {
     return RL_GUARD_MUST_WAIT;
   }
-  *vote = rl_guard_vote(guard);
+  *vote = rl_guard_missing_vote(guard);
   (void)rl_guard_reason(guard, now_us, reason, RL_REASON_MAX + 1);
   return RL_GUARD_MUST_NOT;
 }
@@ -598,7 +613,7 @@ rl_guard_news rl_guard_note_clock(rl_node *node, redlock_time now_us, const rl_o
     guard->stepped_us = now_us;
   }
   guard->clock_us = node_us;
-  news.suspect = news.review = step_us > 0; /* after a step backwards keys live longer */
+  news.lost_keys = news.review = step_us > 0; /* after a step backwards keys live longer */
   if (step_us != 0 || rl_time_sub(now_us, guard->guards->reviewed_us) >= RL_GUARD_ASK_EVERY_US) {
     news.near = rl_guard_review(guard->guards, now_us);
   }
@@ -606,7 +621,7 @@ rl_guard_news rl_guard_note_clock(rl_node *node, redlock_time now_us, const rl_o
 }
 
 redlock_duration rl_guard_quarantined(const rl_guard *guard, redlock_time now_us) {
-  if (rl_guard_votes(guard, now_us)) {
+  if (rl_guard_may_vote(guard, now_us)) {
     return 0;
   }
   return guard->state == RL_GUARD_KNOWN && guard->near ? rl_time_sub(guard->votes_at_us, now_us)
@@ -614,7 +629,7 @@ redlock_duration rl_guard_quarantined(const rl_guard *guard, redlock_time now_us
 }
 
 bool rl_guard_excludes(const rl_guard *guard, redlock_time now_us) {
-  return !rl_guard_votes(guard, now_us) && guard->state != RL_GUARD_UNKNOWN &&
+  return !rl_guard_may_vote(guard, now_us) && guard->state != RL_GUARD_UNKNOWN &&
          !rl_guard_is_undecided(guard, now_us);
 }
 
@@ -629,7 +644,7 @@ static const char *rl_guard_seconds(char text[32], redlock_duration duration_us)
 const char *rl_guard_reason(const rl_guard *guard, redlock_time now_us, char *text, size_t size) {
   char seconds[32];
   text[0] = '\0';
-  if (rl_guard_votes(guard, now_us)) {
+  if (rl_guard_may_vote(guard, now_us)) {
     return text;
   }
   if (rl_guard_refuses(guard)) {

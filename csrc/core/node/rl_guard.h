@@ -1,5 +1,5 @@
 /*
- * The guard: permits only nodes to vote that have lost no lock.
+ * The guard: lets a node vote only if it has lost no lock.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,7 +17,7 @@
 /* The largest distance of near clocks. */
 #define RL_GUARD_SKEW_US (2 * REDLOCK_SECONDS)
 
-/* Changes of a node's record without a successful acquire that are permitted. */
+/* Changes of a node's record that are permitted between two successful acquires (GRD-5). */
 #define RL_GUARD_CHANGES_MAX 3
 
 /* The shortest interval between two checks of a node that does not vote. */
@@ -33,8 +33,11 @@ void rl_guard_close(rl_guards *guards);
 /* Gives a new node its guard, or NULL. */
 void rl_guard_add_node(rl_node *node, rl_guard *guard);
 
-/* Notes that the script of |command| confirmed the server's identity, with |step| its history. */
-void rl_guard_confirmed(rl_guard *guard, const rl_outstanding *command);
+/*
+ * Notes that the script of |command| has found the known record. If the script compared the
+ * replication history (command->step), the history is confirmed, too.
+ */
+void rl_guard_note_confirmation(rl_guard *guard, const rl_outstanding *command);
 
 /* Returns the longest life of a key; |max_ttl_us| 0 means the default. */
 static inline redlock_duration rl_guard_longest(redlock_duration max_ttl_us) {
@@ -55,9 +58,9 @@ void rl_guard_prepare(rl_guards *guards, unsigned quorum, const void *prefix, si
 
 /* Consequences of a reply, for rl_guarding.c. */
 typedef struct rl_guard_news {
-  bool suspect;  /* the node may have lost the keys that it had: MAR-5 */
-  bool review;   /* rl_guarding.c must examine the leases: REN-6 */
-  uint32_t near; /* nodes whose clocks have just become known as near or distant */
+  bool lost_keys; /* the node may have lost keys that it had: MAR-5 */
+  bool review;    /* rl_guarding.c must examine the leases: REN-6 */
+  uint32_t near;  /* nodes whose clocks have just become known as near or distant */
 } rl_guard_news;
 
 /* GRD-2. Reads the answer of a node. The caller acts on the news, then calls rl_guard_review(). */
@@ -69,23 +72,27 @@ rl_guard_news rl_guard_answered(rl_node *node, redlock_time now_us, const rl_out
  */
 uint32_t rl_guard_review(rl_guards *guards, redlock_time now_us);
 
-/* GRD-4. The permission to send an acquire to a node. */
-typedef enum rl_guard_verdict {
+/* GRD-4. Tells if an acquire may be sent to a node. */
+typedef enum rl_guard_permission {
   RL_GUARD_MAY_VOTE,
-  RL_GUARD_MUST_WAIT, /* for its answer */
-  RL_GUARD_MUST_NOT   /* for |*reason|, with the vote |*vote| */
-} rl_guard_verdict;
+  RL_GUARD_MUST_WAIT, /* for the answer of the node to the guard */
+  RL_GUARD_MUST_NOT   /* the vote is |*vote|, because of |*reason| */
+} rl_guard_permission;
 
-rl_guard_verdict rl_guard_judge(rl_node *node, redlock_time now_us, redlock_vote *vote,
-                                char reason[RL_REASON_MAX + 1]);
+/* GRD-4, GRD-7. Judges a node, and checks it if it is unknown or its last check is long ago. */
+rl_guard_permission rl_guard_judge(rl_node *node, redlock_time now_us, redlock_vote *vote,
+                                   char reason[RL_REASON_MAX + 1]);
 
 /* Returns true if waiting does not help: the guard refuses the node, or the node its record. */
 bool rl_guard_refuses(const rl_guard *guard);
 
-/* Returns the vote that counts for a node that may not vote. */
-redlock_vote rl_guard_vote(const rl_guard *guard);
+/* Returns what counts as the vote of a node that may not vote. */
+redlock_vote rl_guard_missing_vote(const rl_guard *guard);
 
-/* GRD-5. Checks a node that is another server. Returns true if the acquire may wait for that. */
+/*
+ * GRD-5. Checks a node whose script was unknown or found another record. Returns true if the
+ *        acquire may wait for the answer.
+ */
 bool rl_guard_recheck(rl_node *node, redlock_time now_us);
 
 /* GRD-6. Notes that the node's clock showed |node_us| in the reply to |command|. */
@@ -93,7 +100,7 @@ rl_guard_news rl_guard_note_clock(rl_node *node, redlock_time now_us, const rl_o
                                   uint64_t node_us);
 
 /* Returns true if a vote of the node counts. */
-bool rl_guard_votes(const rl_guard *guard, redlock_time now_us);
+bool rl_guard_may_vote(const rl_guard *guard, redlock_time now_us);
 
 /* Returns the remaining quarantine; 0 without a guard; REDLOCK_NEVER if its end is unknown. */
 redlock_duration rl_guard_quarantined(const rl_guard *guard, redlock_time now_us);

@@ -52,7 +52,7 @@ bool rl_link_queue_extend(rl_link *link, redlock_time now_us, rl_attempt *attemp
   rl_outstanding command = {attempt, now_us, round,         RL_OUTSTANDING_EXTEND,
                             by_text, 0,      RL_SCRIPT_NONE};
   bool several = attempt->resource->count > 1;
-  if (rl_native_extends(link, now_us, attempt, ttl_ms)) {
+  if (rl_native_is_for_extend(link, now_us, attempt, ttl_ms)) {
     return rl_native_queue_extend(link, &command, ttl_ms);
   }
   return rl_link_queue_script(link, &command, several ? RL_SCRIPT_EXTEND_ALL : RL_SCRIPT_EXTEND,
@@ -126,7 +126,7 @@ bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attem
                            bool by_text, bool grow) {
   rl_outstanding command = {attempt, now_us, round,         RL_OUTSTANDING_RELEASE,
                             by_text, 0,      RL_SCRIPT_NONE};
-  if (rl_native_releases(link, now_us, attempt)) {
+  if (rl_native_is_for_release(link, now_us, attempt)) {
     return rl_native_queue_release(link, &command, grow);
   }
   return rl_link_queue_scripted(link, &command, grow);
@@ -224,7 +224,7 @@ bool rl_link_queue_force(rl_link *link, const rl_outstanding *command) {
     return rl_link_queue_arguments(link, command, delete, 2);
   }
   if (rl_native_replaces_scripts(link, command->sent_us) &&
-      rl_native_releases(link, command->sent_us, command->attempt)) {
+      rl_native_is_for_release(link, command->sent_us, command->attempt)) {
     rl_outstanding native = *command;
     return rl_native_queue_release(link, &native, true);
   }

@@ -10,6 +10,7 @@
 
 #include "node/rl_verdict.h"
 
+/* Returns true if releases on this connection notify waiters. */
 static bool rl_native_notifies(const rl_link *link, redlock_time now_us) {
   return link->notify_channel != NULL && link->notify_denied_until_us <= now_us;
 }
@@ -20,7 +21,7 @@ static bool rl_native_is_awaited(const rl_attempt *attempt) {
   return attempt->lock != NULL && attempt->awaited;
 }
 
-bool rl_native_releases(const rl_link *link, redlock_time now_us, const rl_attempt *attempt) {
+bool rl_native_is_for_release(const rl_link *link, redlock_time now_us, const rl_attempt *attempt) {
   if (attempt->resource->count > 1 || link->native == RL_NATIVE_NONE ||
       rl_attempt_keep_ms(attempt, now_us) > 0) {
     return false;
@@ -30,8 +31,8 @@ bool rl_native_releases(const rl_link *link, redlock_time now_us, const rl_attem
   }
   bool known = link->native == RL_NATIVE_DELIFEQ || link->native == RL_NATIVE_DELEX;
   bool dequeues = (attempt->enqueued & link->bit) != 0;
-  bool asks = rl_native_is_awaited(attempt) && !dequeues && !attempt->custom;
-  return known && (!rl_native_notifies(link, now_us) || asks); /* NAT-3 */
+  bool reads_flag = rl_native_is_awaited(attempt) && !dequeues && !attempt->custom;
+  return known && (!rl_native_notifies(link, now_us) || reads_flag); /* NAT-3 */
 }
 
 static bool rl_native_append(rl_link *link, redlock_time now_us, rl_attempt *attempt,
@@ -45,8 +46,8 @@ bool rl_native_queue_release(rl_link *link, rl_outstanding *command, bool grow) 
   rl_attempt *attempt = command->attempt;
   rl_command_key key = rl_attempt_key(attempt);
   bool delex = link->native == RL_NATIVE_DELEX;
-  bool asks = rl_native_is_awaited(attempt) && rl_native_notifies(link, command->sent_us) &&
-              !rl_native_replaces_scripts(link, command->sent_us);
+  bool reads_flag = rl_native_is_awaited(attempt) && rl_native_notifies(link, command->sent_us) &&
+                    !rl_native_replaces_scripts(link, command->sent_us);
   command->script = RL_SCRIPT_NONE;
   command->by_text = false;
   command->step = delex ? RL_NATIVE_DELEX : RL_NATIVE_DELIFEQ;
@@ -56,8 +57,8 @@ bool rl_native_queue_release(rl_link *link, rl_outstanding *command, bool grow) 
     return false;
   }
   (void)rl_link_append(link, command);
-  /* Without memory for it, waiters poll. */
-  return !asks || !rl_link_reserve_outstanding(link, true) ||
+  /* Without memory for EXISTS, the release notifies no waiter: waiters poll. */
+  return !reads_flag || !rl_link_reserve_outstanding(link, true) ||
          !rl_command_flag(&link->output, &key) ||
          rl_native_append(link, command->sent_us, attempt, RL_NATIVE_FLAG);
 }
@@ -88,8 +89,8 @@ bool rl_native_queue_notify(rl_link *link, redlock_time now_us, rl_attempt *atte
 
 /* ----------------------------------------------------------------------------------- extends */
 
-bool rl_native_extends(const rl_link *link, redlock_time now_us, const rl_attempt *attempt,
-                       uint64_t ttl_ms) {
+bool rl_native_is_for_extend(const rl_link *link, redlock_time now_us, const rl_attempt *attempt,
+                             uint64_t ttl_ms) {
   return attempt->resource->count < 2 && !attempt->custom && !link->lacks_ifeq &&
          ttl_ms <= UINT32_MAX && rl_native_replaces_scripts(link, now_us);
 }
@@ -110,7 +111,7 @@ bool rl_native_queue_extend(rl_link *link, rl_outstanding *command, uint64_t ttl
 
 /* ------------------------------------------------------------------------------------- tries */
 
-void rl_native_released(rl_link *link, redlock_time now_us, rl_attempt *attempt) {
+void rl_native_try_after_release(rl_link *link, redlock_time now_us, rl_attempt *attempt) {
   rl_command_key key = rl_attempt_key(attempt);
   /* Another client may have a caller's token, and hold_at_least keeps the key. */
   bool safe = attempt->awaited && !attempt->custom && key.count < 2 &&
@@ -134,12 +135,12 @@ void rl_native_forget_none(rl_link *link) {
   link->native = link->native == RL_NATIVE_NONE ? RL_NATIVE_UNKNOWN : link->native;
 }
 
-void rl_native_tried(rl_link *link, unsigned step, bool knows) {
+void rl_native_note_try(rl_link *link, unsigned step, bool knows) {
   if (link->native != RL_NATIVE_TRIED) {
     return;
   }
   if (knows) {
-    link->native = (rl_native)step;
+    link->native = (rl_native)step; /* A try has the step of its command. */
   } else if (step == RL_NATIVE_DELEX) {
     link->native = RL_NATIVE_NONE;
   }
@@ -157,7 +158,7 @@ bool rl_native_refuses_scripts(const char *error) {
   return right || command || strstr(error, "find scripting engine") != NULL;
 }
 
-bool rl_native_was_refused(rl_link *link, const rl_outstanding *command) {
+bool rl_native_note_refusal(rl_link *link, const rl_outstanding *command) {
   const rl_reply *reply = &link->reader.reply;
   bool extends = command->kind == RL_OUTSTANDING_EXTEND;
   bool native = command->script == RL_SCRIPT_NONE &&
@@ -170,8 +171,9 @@ bool rl_native_was_refused(rl_link *link, const rl_outstanding *command) {
   if (extends) {
     link->lacks_ifeq = true;
     bool parsed = right || strncmp(reply->text, "ERR syntax error", 16) == 0;
-    command->attempt->unsure |= parsed ? 0 : link->bit; /* NAT-5: a proxy may have passed it on. */
-  } else { /* The connection may have guessed DELIFEQ, because the node has refused EVAL. */
+    command->attempt->may_shorten |=
+        parsed ? 0 : link->bit; /* NAT-5: a proxy may have passed it on. */
+  } else { /* After a refusal of EVAL, a release uses DELIFEQ without a try, then DELEX (NAT-4). */
     bool guessed = command->step == RL_NATIVE_DELIFEQ && link->native != RL_NATIVE_DELIFEQ;
     link->native = guessed ? RL_NATIVE_DELEX : RL_NATIVE_NONE;
   }

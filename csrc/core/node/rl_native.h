@@ -7,24 +7,30 @@
  *          another release, with the key and token of that release. So a try deletes nothing. Its
  *          answer shows if the node knows the command, and if user and proxy permit it. A program
  *          that releases once sends no try. A node that hangs up on the tries gets none again.
- *   NAT-2. Later releases of one key use the command that was answered. EXISTS of the waiters flag
- *          follows in the same write, and answers 1 if clients wait: then RELEASE_NOTIFY follows,
- *          which finds the key free and notifies the first ticket, or finds another holder, whose
- *          release notifies. The flag stays meanwhile, so that a lost connection costs one
- *          notification at most.
- *   NAT-3. These releases use the script: of several keys, within hold_at_least, and on a
- *          connection without an answer to the tries. If the node notifies waiters, so do releases
- *          that no caller awaits, and those with a ticket to dequeue: a client that ends would
- *          never read the flag. So do those with a caller's token: RELEASE_NOTIFY would delete the
- *          key of another client that has taken it with that token in between.
- *   NAT-4. A node that refuses EVAL is asked natively for a minute: extends, and the releases of
- *          one key that keep nothing (hold_at_least).
- *   NAT-5. SET IFEQ may shorten a key: the key then ends its life after the execution. So the
- *          client uses SET IFEQ under two rules (docs/safety.md). The new end must cover the lease.
- *          After a SET IFEQ that was not answered before its connection ended, or that a proxy may
- *          have passed on, the node gets no key and no extend for a longer life, not even by a
- *          script: it may still execute that command. Keys with a caller's token are not extended:
- *          another client may have a longer lease with that token.
+ *   NAT-2. Later releases of one key use the command that the node knows. EXISTS of the waiters
+ *          flag follows in the same write. EXISTS answers 1 if clients wait: then the client sends
+ *          RELEASE_NOTIFY. That script notifies the first ticket if the key is free. Otherwise
+ *          another client holds the key, and its release notifies. The flag stays meanwhile, so
+ *          that a lost connection costs one notification at most.
+ *   NAT-3. These releases use the script:
+ *            - of several keys
+ *            - within hold_at_least
+ *            - on a connection without an answer to the tries
+ *          If the node notifies waiters, these releases use the script, too:
+ *            - if no caller awaits them, or a ticket must be dequeued: a client that ends would
+ *              never read the answer of EXISTS
+ *            - with a caller's token: another client may have taken the key with that token in
+ *              between, and RELEASE_NOTIFY would delete it
+ *   NAT-4. A node that refuses EVAL gets native commands for a minute: for extends, and for
+ *          releases of one key outside hold_at_least.
+ *   NAT-5. SET IFEQ may shorten a key: its life counts from the execution. So the client uses it
+ *          under three rules (docs/safety.md):
+ *            - The new end must cover the lease.
+ *            - A SET IFEQ may be executed late if its connection ended before the answer, or if a
+ *              proxy may have passed it on. Such a node gets no key and no extend for a longer
+ *              life, not even by a script.
+ *            - Keys with a caller's token are not extended: another client may have a longer lease
+ *              with that token.
  */
 #ifndef RL_NATIVE_H
 #define RL_NATIVE_H
@@ -45,23 +51,28 @@ static inline bool rl_native_replaces_scripts(const rl_link *link, redlock_time 
   return link->no_scripts_until_us > now_us && link->native != RL_NATIVE_OFF;
 }
 
-/* Return true if the release (NAT-2 to NAT-4), or the extend (NAT-4, NAT-5), uses a command. */
-bool rl_native_releases(const rl_link *link, redlock_time now_us, const rl_attempt *attempt);
-bool rl_native_extends(const rl_link *link, redlock_time now_us, const rl_attempt *attempt,
-                       uint64_t ttl_ms);
+/*
+ * Return true if a native command does the release (NAT-2 to NAT-4), or the extend (NAT-4, NAT-5).
+ */
+bool rl_native_is_for_release(const rl_link *link, redlock_time now_us, const rl_attempt *attempt);
+bool rl_native_is_for_extend(const rl_link *link, redlock_time now_us, const rl_attempt *attempt,
+                             uint64_t ttl_ms);
 
 /* NAT-5. Returns true if the node may still execute a native extend for less than |key_ms|. */
 static inline bool rl_native_may_shorten(const rl_link *link, const rl_attempt *attempt,
                                          uint64_t key_ms) {
-  return (attempt->unsure & link->bit) != 0 && key_ms > attempt->least_ms;
+  return (attempt->may_shorten & link->bit) != 0 && key_ms > attempt->least_ms;
 }
 
 /* Queue |command| natively, as rl_link_queue.h. */
 bool rl_native_queue_release(rl_link *link, rl_outstanding *command, bool grow);
 bool rl_native_queue_extend(rl_link *link, rl_outstanding *command, uint64_t ttl_ms);
 
-/* NAT-1. Notes that the node has released the key of |attempt|. Queues the tries if it is time. */
-void rl_native_released(rl_link *link, redlock_time now_us, rl_attempt *attempt);
+/*
+ * NAT-1. The node has released the key of |attempt|: queues the tries, or lets a later release do
+ *        so.
+ */
+void rl_native_try_after_release(rl_link *link, redlock_time now_us, rl_attempt *attempt);
 
 /* NAT-2. Returns true if the next reply is that of EXISTS. */
 bool rl_native_awaits_flag(const rl_link *link);
@@ -69,19 +80,19 @@ bool rl_native_awaits_flag(const rl_link *link);
 /* NAT-2. Queues the script that notifies, after the flag was found. */
 bool rl_native_queue_notify(rl_link *link, redlock_time now_us, rl_attempt *attempt, bool by_text);
 
-/* NAT-4. Forgets that the node knows no native command: releases guess one, or try again. */
+/* NAT-4. Forgets that the node knows no native command: the next release uses one without a try. */
 void rl_native_forget_none(rl_link *link);
 
-/* Notes the answer of a try. */
-void rl_native_tried(rl_link *link, unsigned step, bool knows);
+/* NAT-1. Notes if the node knows the command that was tried. */
+void rl_native_note_try(rl_link *link, unsigned step, bool knows);
 
 /* Returns true if the error refuses EVAL and EVALSHA themselves, not their content. */
 bool rl_native_refuses_scripts(const char *error);
 
 /*
- * Returns true if the error in reader.reply refuses the native |command|, which did nothing. Then
- * the connection uses it no more.
+ * Notes that the node refuses the native |command|, which did nothing: the connection does not send
+ * that command again. Returns false, and notes nothing, if the reply is something else.
  */
-bool rl_native_was_refused(rl_link *link, const rl_outstanding *command);
+bool rl_native_note_refusal(rl_link *link, const rl_outstanding *command);
 
 #endif

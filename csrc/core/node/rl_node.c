@@ -46,7 +46,7 @@ void rl_node_connected(rl_node *node, redlock_time now_us) {
   }
 }
 
-void rl_node_needed(rl_node *node) {
+void rl_node_shorten_delay(rl_node *node) {
   if (node->link.phase == RL_LINK_DOWN) {
     node->connect_at_us = rl_time_min(node->connect_at_us, node->needed_at_us);
   }

@@ -52,7 +52,7 @@ void rl_node_init(rl_node *node, unsigned index, const rl_address *address);
 void rl_node_free(rl_node *node, rl_attempt_pool *pool);
 
 /* Notes that an operation needs the node: the next connection begins earlier. */
-void rl_node_needed(rl_node *node);
+void rl_node_shorten_delay(rl_node *node);
 
 /* Returns true if a connection may begin. */
 bool rl_node_wants_connection(const rl_node *node, redlock_time now_us);

@@ -19,7 +19,7 @@ typedef enum rl_verdict_kind {
   RL_VERDICT_ERROR,         /* an error: the node may have executed the command */
   RL_VERDICT_OTHER_SERVER,  /* another server, which did nothing */
   RL_VERDICT_NO_SCRIPT,     /* the node needs the text of the script */
-  RL_VERDICT_BROKEN         /* the reply answers no command of the library */
+  RL_VERDICT_UNREADABLE     /* the reply answers no command of the library */
 } rl_verdict_kind;
 
 static const rl_verdict rl_verdicts[] = {
@@ -32,10 +32,10 @@ static const rl_verdict rl_verdicts[] = {
     [RL_VERDICT_OTHER_SERVER] = {REDLOCK_VOTE_QUARANTINED, .set_nothing = true,
                                  .other_server = true},
     [RL_VERDICT_NO_SCRIPT] = {REDLOCK_VOTE_ERROR, .set_nothing = true, .wants_text = true},
-    [RL_VERDICT_BROKEN] = {REDLOCK_VOTE_ERROR, .broken = true},
+    [RL_VERDICT_UNREADABLE] = {REDLOCK_VOTE_ERROR, .unreadable = true},
 };
 
-/* The valid replies, by command. Any other reply but an error is RL_VERDICT_BROKEN. */
+/* The valid replies, by command. Any other reply but an error is RL_VERDICT_UNREADABLE. */
 typedef struct rl_verdict_rule {
   rl_reply_type type;
   const char *text; /* of a status */
@@ -140,7 +140,7 @@ static rl_verdict_kind rl_verdict_kind_of_words(const rl_outstanding *command, c
   if (takes ? rl_verdict_taken(command, word) != 0 : strcmp(word, "no") == 0) {
     return RL_VERDICT_DENIED;
   }
-  return takes && strcmp(word, "other") == 0 ? RL_VERDICT_OTHER_SERVER : RL_VERDICT_BROKEN;
+  return takes && strcmp(word, "other") == 0 ? RL_VERDICT_OTHER_SERVER : RL_VERDICT_UNREADABLE;
 }
 
 bool rl_verdict_is_script(const rl_outstanding *command) {
@@ -192,7 +192,7 @@ static rl_verdict_kind rl_verdict_kind_of_error(const rl_outstanding *command, c
 
 /* Reads the answer of the script that attaches: "OK" and the time that was left, or 0, or -1. */
 static rl_verdict rl_verdict_attached(const rl_reply *reply) {
-  rl_verdict verdict = rl_verdicts[RL_VERDICT_BROKEN];
+  rl_verdict verdict = rl_verdicts[RL_VERDICT_UNREADABLE];
   if (reply->type == RL_REPLY_INTEGER && (reply->integer == 0 || reply->integer == -1)) {
     return rl_verdicts[reply->integer == 0 ? RL_VERDICT_DENIED : RL_VERDICT_OTHER_SERVER];
   }
@@ -216,7 +216,7 @@ static rl_verdict_kind rl_verdict_kind_of(const rl_outstanding *command, const r
     return RL_VERDICT_GRANTED; /* The operation reads it. */
   }
   if (command->kind == RL_OUTSTANDING_SLOTS) { /* rl_permits.c reads it. */
-    return reply->type == RL_REPLY_STRING ? RL_VERDICT_DENIED : RL_VERDICT_BROKEN;
+    return reply->type == RL_REPLY_STRING ? RL_VERDICT_DENIED : RL_VERDICT_UNREADABLE;
   }
   for (unsigned i = 0; i < (rules == rl_verdict_release ? 4u : 2u); i++) {
     const rl_verdict_rule *rule = &rules[i];
@@ -225,14 +225,14 @@ static rl_verdict_kind rl_verdict_kind_of(const rl_outstanding *command, const r
       return rule->kind;
     }
   }
-  return rl_verdict_key(command, reply) != 0 ? RL_VERDICT_DENIED : RL_VERDICT_BROKEN;
+  return rl_verdict_key(command, reply) != 0 ? RL_VERDICT_DENIED : RL_VERDICT_UNREADABLE;
 }
 
 rl_verdict rl_verdict_read(const rl_outstanding *command, const rl_reply *reply) {
   rl_verdict_words words;
   if (rl_verdict_is_watched(command) && reply->type != RL_REPLY_ERROR) {
     if (!rl_verdict_split(reply, &words)) {
-      return rl_verdicts[RL_VERDICT_BROKEN];
+      return rl_verdicts[RL_VERDICT_UNREADABLE];
     }
     rl_verdict verdict = rl_verdicts[rl_verdict_kind_of_words(command, words.word)];
     verdict.node_us = words.node_us;

@@ -15,7 +15,7 @@ typedef struct rl_verdict {
   bool ran;           /* the command was executed */
   bool set_nothing;   /* a SET has certainly set nothing */
   bool wants_text;    /* the node needs the text of the script */
-  bool broken;        /* the reply answers no command of the library */
+  bool unreadable;    /* the reply answers no command of the library: the connection ends */
   bool notified;      /* a release notified a waiter */
   bool notify_denied; /* a release: the user may not notify */
   bool other_server;  /* another server answered, and did nothing (rl_guard.c) */
@@ -25,8 +25,8 @@ typedef struct rl_verdict {
 } rl_verdict;
 
 /* Returns the verdict of a reply that answers no command of the library. */
-static inline rl_verdict rl_verdict_broken(void) {
-  return (rl_verdict){.vote = REDLOCK_VOTE_ERROR, .broken = true};
+static inline rl_verdict rl_verdict_unreadable(void) {
+  return (rl_verdict){.vote = REDLOCK_VOTE_ERROR, .unreadable = true};
 }
 
 /* Returns the operation whose steps read the answer. */

@@ -33,8 +33,8 @@ static bool rl_bootstrap_note(rl_core *core, redlock_time now_us, rl_answer *ans
   rl_guarding_answered(core, answer->node, now_us, answer->command, false);
   /* The clocks of other nodes may be unknown yet: the next acquire compares them. */
   bool ready = guard->state == RL_GUARD_KNOWN && !guard->distant && guard->votes_at_us <= now_us;
-  answer->verdict =
-      (rl_verdict){.vote = ready ? REDLOCK_VOTE_GRANTED : rl_guard_vote(guard), .ran = true};
+  answer->verdict = (rl_verdict){
+      .vote = ready ? REDLOCK_VOTE_GRANTED : rl_guard_missing_vote(guard), .ran = true};
   answer->reason = NULL;
   if (!ready && rl_guard_reason(guard, now_us, answer->text, sizeof answer->text)[0] != '\0') {
     answer->reason = answer->text;

@@ -243,7 +243,7 @@ static bool rl_doctor_note(rl_core *core, redlock_time now_us, rl_answer *answer
   if (step == RL_DOCTOR_ROLE) { /* The examination has failed: no reply is a vote. */
     answer->verdict = (rl_verdict){.vote = REDLOCK_VOTE_ERROR};
   } else if (reply->type != RL_REPLY_STRING && reply->type != RL_REPLY_ERROR) {
-    answer->verdict = rl_verdict_broken();
+    answer->verdict = rl_verdict_unreadable();
   }
   if (!awaited) {
     return step != RL_DOCTOR_PROBE;

@@ -132,7 +132,7 @@ static bool rl_inspect_note(rl_core *core, redlock_time now_us, rl_answer *answe
   (void)core;
   (void)now_us;
   if (reply->type != RL_REPLY_STRING && reply->type != RL_REPLY_NIL) {
-    answer->verdict = reply->type == RL_REPLY_ERROR ? answer->verdict : rl_verdict_broken();
+    answer->verdict = reply->type == RL_REPLY_ERROR ? answer->verdict : rl_verdict_unreadable();
     return true;
   }
   if (rl_ask_awaits(answer->command)) {

@@ -40,7 +40,7 @@ static void rl_report_copy_votes(rl_lock *head, const rl_ticket *ticket) {
   rl_round_clear(head);
   for (unsigned i = 0; i < head->core->node_count; i++) {
     if ((ticket->held >> i & 1) != 0) {
-      rl_round_copy(head, i, REDLOCK_VOTE_TAKEN, NULL);
+      rl_round_settle_copy(head, i, REDLOCK_VOTE_TAKEN, NULL);
     }
   }
   rl_lock_set_result(head, REDLOCK_E_TAKEN);

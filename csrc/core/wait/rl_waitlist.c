@@ -213,7 +213,7 @@ bool rl_waitlist_enter(rl_lock *lock, redlock_time now_us, const unsigned char *
 
 static void rl_waitlist_settle_all(rl_lock *lock, redlock_vote vote, const char *reason) {
   for (unsigned i = 0; i < lock->core->node_count; i++) {
-    rl_round_copy(lock, i, vote, reason);
+    rl_round_settle_copy(lock, i, vote, reason);
   }
 }
 
@@ -225,7 +225,7 @@ static void rl_waitlist_copy_votes(rl_lock *lock, const rl_lock *head, int resul
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     const rl_vote *vote = &head->votes[i];
     if (vote->settled) {
-      rl_round_copy(lock, i, (redlock_vote)vote->vote, rl_reasons_text(head->reasons, i));
+      rl_round_settle_copy(lock, i, (redlock_vote)vote->vote, rl_reasons_text(head->reasons, i));
     }
   }
   if (result != REDLOCK_E_TAKEN ||

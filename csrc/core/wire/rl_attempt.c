@@ -134,7 +134,7 @@ void rl_attempt_will_live(rl_attempt *attempt, redlock_time now_us, uint64_t key
 void rl_attempt_set_sent(rl_attempt *attempt, redlock_time now_us, uint32_t bits, uint64_t key_ms) {
   attempt->refused |= bits & ~attempt->sent;
   attempt->sent |= bits;
-  attempt->asked |= bits;
+  attempt->set_outstanding |= bits;
   rl_attempt_will_live(attempt, now_us, key_ms);
 }
 

@@ -31,19 +31,20 @@ struct rl_attempt {
   rl_resource *resource;
   struct rl_lock *lock; /* NULL after the lock has dropped the attempt */
   unsigned references;
-  uint32_t sent;      /* nodes that may have received a SET */
-  uint32_t asked;     /* nodes with an outstanding SET */
-  uint32_t refused;   /* nodes of |sent| where no answered or lost SET may have set the key */
-  uint32_t due;       /* nodes that must still be sent the release */
-  uint32_t later;     /* nodes of |due| that must wait until later_us */
-  uint32_t uncertain; /* nodes that may still execute a SET of an ended connection */
-  uint32_t released;  /* nodes that have answered the release */
-  uint32_t tested;    /* nodes with an outstanding test (rl_twin.h) */
+  uint32_t sent;            /* nodes that may have received a SET */
+  uint32_t set_outstanding; /* nodes with an outstanding SET */
+  uint32_t refused;         /* nodes of |sent| where no answered or lost SET may have set the key */
+  uint32_t due;             /* nodes that must still be sent the release */
+  uint32_t delayed;         /* nodes of |due| whose release waits until delayed_until_us */
+  uint32_t may_set;         /* nodes that may still execute a SET of an ended connection */
+  uint32_t released;        /* nodes that have answered the release */
+  uint32_t test_outstanding; /* nodes with an outstanding test (rl_twin.h) */
   union {
-    uint32_t tests; /* before it is a lease: nodes that were tested */
-    uint32_t late;  /* of a lease: nodes that may yet prolong the key for an ended connection */
+    uint32_t tested; /* before it is a lease: nodes that were tested */
+    uint32_t
+        may_prolong; /* of a lease: nodes that may keep the key longer than HOLD asks (HLD-4) */
   };
-  redlock_time later_us;
+  redlock_time delayed_until_us;
   redlock_time expired_us; /* when its keys have expired on all certain nodes; then releases end */
   redlock_duration life_us : 48; /* longest life of its keys */
   uint16_t token_length;
@@ -52,18 +53,18 @@ struct rl_attempt {
   bool held : 1;                   /* it has been a lease */
   bool any : 1;                    /* release by force: delete any token */
   bool twins : 1;                  /* a test has found two nodes that are one server */
-  bool custom : 1;   /* the caller supplied the token: another client may use it, too */
-  bool apart : 1;    /* the token is allocated */
-  bool fenced : 1;   /* its keys have counters of fencing tokens */
-  bool labelled : 1; /* it has room for a token with a label */
-  bool awaited : 1;  /* a caller awaits the answers to its release (rl_native.h) */
-  bool shorter : 1;  /* its last extend asks for less than remains of the lease (rl_margin.c) */
-  uint32_t set;      /* nodes that have confirmed the key (rl_margin.h) */
-  uint32_t suspect;  /* nodes that may have lost the key since (rl_margin.h) */
-  uint32_t ticket;   /* of a lease: id of the ticket that its release dequeues, or 0 */
-  uint32_t enqueued; /* nodes with that ticket in their queue */
-  uint32_t unsure;   /* nodes that may still execute a native extend of an ended connection */
-  uint32_t least_ms; /* shortest life that a native extend asked for; 0: there was none */
+  bool custom : 1;      /* the caller supplied the token: another client may use it, too */
+  bool apart : 1;       /* the token is allocated */
+  bool fenced : 1;      /* its keys have counters of fencing tokens */
+  bool labelled : 1;    /* it has room for a token with a label */
+  bool awaited : 1;     /* a caller awaits the answers to its release (rl_native.h) */
+  bool shorter : 1;     /* its last extend asks for less than remains of the lease (rl_margin.c) */
+  uint32_t confirmed;   /* nodes that have confirmed the key (rl_margin.h) */
+  uint32_t suspect;     /* nodes that may have lost the key since (rl_margin.h) */
+  uint32_t ticket;      /* of a lease: id of the ticket that its release dequeues, or 0 */
+  uint32_t enqueued;    /* nodes with that ticket in their queue */
+  uint32_t may_shorten; /* nodes that may still execute a native extend of an ended connection */
+  uint32_t least_ms;    /* shortest life that a native extend asked for; 0: there was none */
   /*
    * The random token, with a NUL. With |apart|: a pointer to the token, aligned so that leak
    * checkers see it.
@@ -96,7 +97,7 @@ typedef struct rl_attempt_pool {
 rl_attempt *rl_attempt_new(rl_attempt_pool *pool, rl_resource *resource, struct rl_lock *lock,
                            const unsigned char *entropy);
 
-/* Does the same, with |label| in the token, if it is one. */
+/* Does the same, with |label| in the token, unless the label is empty. */
 rl_attempt *rl_attempt_new_labelled(rl_attempt_pool *pool, rl_resource *resource,
                                     struct rl_lock *lock, const unsigned char *entropy,
                                     const rl_label *label);
@@ -120,12 +121,12 @@ rl_attempt *rl_attempt_ref(rl_attempt *attempt);
  */
 void rl_attempt_will_live(rl_attempt *attempt, redlock_time now_us, uint64_t key_ms);
 
-/* Notes a SET, sent to the nodes |bits|. */
+/* Notes a SET that was sent to the nodes |bits| and gives the key a life of |key_ms|. */
 void rl_attempt_set_sent(rl_attempt *attempt, redlock_time now_us, uint32_t bits, uint64_t key_ms);
 
 /*
- * Notes the end of a connection with such an outstanding command. The node may still read it, and
- * the life of the key begins only then.
+ * Notes the end of a connection while a command that sets or prolongs the key was outstanding. The
+ * node may still execute the command, and the life of the key begins only then.
  */
 void rl_attempt_unanswered(rl_attempt *attempt, redlock_time now_us);
 
@@ -137,7 +138,7 @@ void rl_attempt_pool_free(rl_attempt_pool *pool);
 
 /* Returns the nodes that have never had the key: each of their SETs has certainly set nothing. */
 static inline uint32_t rl_attempt_refused(const rl_attempt *attempt) {
-  return attempt->refused & ~attempt->asked;
+  return attempt->refused & ~attempt->set_outstanding;
 }
 
 /* Returns true if a release of the attempt is due. */

@@ -137,7 +137,7 @@ void rl_handover_write(const rl_handover *handover, char *text) {
   rl_handover_writer writer = {text + RL_HANDOVER_HEAD_LENGTH, 0, 0, rl_handover_seed(kind)};
   rl_handover_head(kind, text);
   rl_handover_put(&writer, handover->node_count, 1);
-  rl_handover_put(&writer, handover->suspect, 4);
+  rl_handover_put(&writer, handover->may_set, 4);
   rl_handover_put(&writer, handover->nodes, 8);
   rl_handover_put(&writer, handover->ttl_us, 8);
   rl_handover_put(&writer, handover->lock_delay_us, 8);
@@ -214,7 +214,7 @@ static const unsigned char *rl_handover_read_numbers(rl_handover *handover, size
                                                      rl_handover_kind kind) {
   const unsigned char *in = handover->bytes;
   handover->node_count = (unsigned)rl_handover_get(&in, 1);
-  handover->suspect = (uint32_t)rl_handover_get(&in, 4);
+  handover->may_set = (uint32_t)rl_handover_get(&in, 4);
   handover->nodes = rl_handover_get(&in, 8);
   handover->ttl_us = rl_handover_get(&in, 8);
   handover->lock_delay_us = rl_handover_get(&in, 8);

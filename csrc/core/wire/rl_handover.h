@@ -12,7 +12,7 @@
 
 typedef struct rl_handover {
   unsigned node_count;
-  uint32_t suspect; /* nodes that may still execute a SET of the token */
+  uint32_t may_set; /* nodes that may still execute a SET of the token */
   uint64_t nodes;   /* rl_handover_nodes() */
   redlock_duration ttl_us;
   redlock_duration lock_delay_us;

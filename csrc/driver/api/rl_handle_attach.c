@@ -17,7 +17,7 @@
 static void rl_handle_read_answers(redlock_lock *lock) {
   redlock_client *client = rl_client_of(lock);
   const rl_attempt *lease = rl_lock_of(lock)->lease;
-  if (lease != NULL && lease->asked != 0 && !client->external) {
+  if (lease != NULL && lease->set_outstanding != 0 && !client->external) {
     (void)rl_turn_process(client, NULL, 0);
     rl_poll_wake(client);
   }
@@ -67,7 +67,7 @@ static const char *rl_handle_wrong_handover(const redlock_client *client,
        memcmp(handover->prefix, core->prefix, core->prefix_length) != 0)) {
     return "it was detached by a client with another prefix";
   }
-  if (handover->suspect != 0 && handover->nodes != rl_detach_nodes(core)) {
+  if (handover->may_set != 0 && handover->nodes != rl_detach_nodes(core)) {
     return "it was detached while nodes had not answered: the client must have the same nodes, with "
            "the same names and in the same order";
   }

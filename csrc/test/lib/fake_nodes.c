@@ -343,9 +343,9 @@ fake_command fake_answer(fake_world *world, unsigned node) {
 }
 
 void fake_answer_tests(fake_world *world, const rl_lock *lock) {
-  assert(lock->phase == RL_PHASE_ROUND && lock->attempt->tested != 0);
+  assert(lock->phase == RL_PHASE_ROUND && lock->attempt->test_outstanding != 0);
   for (unsigned i = 0; i < world->count; i++) {
-    while (lock->phase == RL_PHASE_ROUND && (lock->attempt->tested >> i & 1) != 0) {
+    while (lock->phase == RL_PHASE_ROUND && (lock->attempt->test_outstanding >> i & 1) != 0) {
       (void)fake_answer(world, i);
     }
   }

@@ -205,7 +205,7 @@ static void replay_compare_guard(replay *run, const replay_client *client, const
   }
   char reason[RL_REASON_MAX + 1];
   bool current = replay_knows_record(run, client, node);
-  if (rl_guard_votes(guard, replay_now(client)) != (guards->wait == 0)) {
+  if (rl_guard_may_vote(guard, replay_now(client)) != (guards->wait == 0)) {
     replay_differ(run, "%c %s node %u vote, in the model it %s (%s)", replay_letter(run, client),
                   guards->wait == 0 ? "does not let" : "lets", node + 1,
                   guards->wait == 0 ? "does" : "does not",

@@ -68,7 +68,7 @@ static void replay_start(replay *run, replay_client *client, unsigned attempt) {
   for (unsigned i = 0; i < client->nodes && run->config->guard; i++) {
     /* One that is not to vote is asked again, once a second. */
     const rl_guard *guard = client->core.nodes[i]->link.guard;
-    if (!rl_guard_votes(guard, replay_now(client))) {
+    if (!rl_guard_may_vote(guard, replay_now(client))) {
       run->events[REPLAY_EVENT_QUARANTINED]++;
       replay_wait(run, client, rl_time_add(guard->asked_us, RL_GUARD_ASK_EVERY_US));
     }

@@ -220,10 +220,10 @@ static void check_leftover_returned(sim *s, const sim_client *client) {
     bool held = lock != NULL && rl_lock_remaining(lock, client->reading_us) > 0;
     for (unsigned k = 0; held && k < client->nodes; k++) {
       const rl_node *node = client->core.nodes[k];
-      uint32_t excused = client->core.backfills->due | lock->lease->unsure;
+      uint32_t excused = client->core.backfills->due | lock->lease->may_shorten;
       bool sent = ((lock->lease->sent | excused) >> k & 1) != 0;
       bool well = node->link.phase == RL_LINK_UP && node->link.outstanding_count == 0 &&
-                  rl_guard_votes(node->link.guard, client->reading_us);
+                  rl_guard_may_vote(node->link.guard, client->reading_us);
       if (!sent && node->twins == 0 &&
           (well || check_leftover_hurried(client, &client->locks[i], k))) {
         sim_violation(s, "leftover", "client %u returns, and node %u has not been sent its key",

@@ -229,9 +229,9 @@ static void begin_a_lease(world *one, bool third_is_read) {
   assert_error(redlock_lock_acquire_start(one->lock, NULL), REDLOCK_OK);
   eventually_by(turn(one, third_is_read || one->farm->nodes[2].sets == 0 ? 3 : 2),
                 one->farm->nodes[2].sets > 0 && redlock_lock_result(one->lock) != REDLOCK_PENDING &&
-                    (!third_is_read || rl_lock_of(one->lock)->lease->asked == 0));
+                    (!third_is_read || rl_lock_of(one->lock)->lease->set_outstanding == 0));
   assert_error(redlock_lock_result(one->lock), REDLOCK_OK);
-  assert_int_equal(rl_lock_of(one->lock)->lease->asked, third_is_read ? 0 : 4);
+  assert_int_equal(rl_lock_of(one->lock)->lease->set_outstanding, third_is_read ? 0 : 4);
 }
 
 /* The reply has come while the program did something else. */

@@ -187,7 +187,8 @@ static void clear_others(fake_world *world) {
  * not.
  */
 static void answer_tests(fake_world *world, const rl_lock *lock) {
-  if (lock->phase == RL_PHASE_ROUND && lock->attempt != NULL && lock->attempt->tested != 0) {
+  if (lock->phase == RL_PHASE_ROUND && lock->attempt != NULL &&
+      lock->attempt->test_outstanding != 0) {
     fake_answer_tests(world, lock);
   }
 }

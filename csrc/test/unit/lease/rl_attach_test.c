@@ -197,7 +197,7 @@ static void detach_from_two(void) {
 TEST(suspect_node_has_no_vote) {
   rl_lock *other;
   detach_from_two();
-  assert_int_equal(handover.suspect, 4);
+  assert_int_equal(handover.may_set, 4);
   /* The keys of node 0 are lost; then the SET is executed on node 2: a majority has the token. */
   fake_store_remove(&world->nodes[0].store, KEY);
   (void)fake_answer(world, 2);

@@ -316,7 +316,7 @@ TEST(backfill_skips_a_node_with_a_full_queue) {
   assert_int_equal(world->core.nodes[2]->link.outstanding_count,
                    RL_LINK_OUTPUT_ACQUIRE_MAX / REDLOCK_KEY_MAX);
   assert_int_equal(lock->lease->sent, 3); /* nodes 0 and 1 */
-  assert_int_equal(lock->waiting, 0);
+  assert_int_equal(lock->awaited, 0);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
 }
 

@@ -457,7 +457,7 @@ TEST(node_without_script_gets_its_text) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_true(token_of(lock) == clock_of() + 61);
   assert_error(extend(lock, 0), REDLOCK_OK);
-  assert_int_equal(rl_quorum_count(lock->lease->set), 3);
+  assert_int_equal(rl_quorum_count(lock->lease->confirmed), 3);
 }
 
 /* -------------------------------------------------------------- extend, heal, backfill, release */

@@ -302,7 +302,7 @@ TEST(node_that_comes_up_after_expiry_gets_no_release) {
     world->nodes[0].policy = FAKE_SILENT;
     fake_break(world, 0, "Connection reset by peer");
     begin_release();
-    assert_int_equal(lock->waiting, 1);
+    assert_int_equal(lock->awaited, 1);
     world->now_us = expired_us - 1 + gone;
     fake_reply(world, 0, "+OK\r\n"); /* the handshake */
     assert_int_equal(world->nodes[0].releases, gone ? 0 : 1);

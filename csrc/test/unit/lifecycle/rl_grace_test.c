@@ -174,7 +174,7 @@ TEST(connection_that_failed_before_is_not_waited_for) {
   fake_answer(world, 0);
   fake_answer(world, 1);
   assert_error(rl_lock_result(later), REDLOCK_OK);
-  assert_int_equal(later->waiting, 4);
+  assert_int_equal(later->awaited, 4);
   NOTHING(later);
 }
 

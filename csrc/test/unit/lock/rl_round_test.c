@@ -139,7 +139,7 @@ TEST(round_asks_a_refusing_node_once) {
   world->nodes[2].policy = FAKE_HANGS;
   rl_lock *lock = start_once(world);
   fake_answer(world, 0);
-  assert_int_equal(lock->waiting, 4);
+  assert_int_equal(lock->awaited, 4);
   world->nodes[2].policy = FAKE_ACCEPTS;
   fake_break(world, 2, "Connection refused");
   assert_int_equal(lock->votes[2].vote, REDLOCK_VOTE_ERROR);
@@ -183,7 +183,7 @@ TEST(release_waits_for_room_in_a_full_queue) {
   fake_break(world, 0, "Connection reset by peer");
   owe_releases(world, 0, RL_LINK_OUTPUT_MAX / REDLOCK_KEY_MAX, REDLOCK_KEY_MAX);
   fake_begin_release(world, lock);
-  assert_int_equal(lock->waiting, 1);
+  assert_int_equal(lock->awaited, 1);
   world->nodes[0].blocked = true;
   rl_core_input(&world->core, 0, world->now_us, FAKE_HANDSHAKE, strlen(FAKE_HANDSHAKE));
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
@@ -284,7 +284,7 @@ TEST(extend_counts_two_nodes_of_one_server_once) {
         "it is the same server as another node; each node must be a server of its own");
     fake_answer(world, 2);
     assert_error(rl_lock_result(lock), REDLOCK_OK);
-    assert_int_equal(lock->lease->set, 5);
+    assert_int_equal(lock->lease->confirmed, 5);
   }
   fake_settle(world);
 }
@@ -319,7 +319,7 @@ static void refusing_node_is_connected_anew(const char *refusal, const char *tex
   assert_int_equal(node->link.phase, RL_LINK_UP);
   lock = fake_lock(world, "third", NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_int_equal(lock->lease->set & 1, 1);
+  assert_int_equal(lock->lease->confirmed & 1, 1);
   assert_false(node->read_only);
   assert_string_equal(node->error, "");
   assert_int_equal(world->nodes[0].connections, before + 1);
@@ -359,7 +359,7 @@ TEST(reply_that_follows_a_refusal_to_write_counts) {
                       "READONLY You can't write against a read only replica.");
   fake_settle(world);
   assert_error(rl_lock_result(second), REDLOCK_OK);
-  assert_int_equal(second->lease->set, 7);
+  assert_int_equal(second->lease->confirmed, 7);
 }
 
 TEST(readonly_node_stays_down_until_it_has_written) {

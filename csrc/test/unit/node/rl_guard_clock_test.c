@@ -328,7 +328,7 @@ TEST(node_stepped_during_an_extend_does_not_count) {
   (void)fake_answer(world, 1);
   fake_settle(world);
   assert_error(rl_lock_result(kept), REDLOCK_OK);
-  assert_int_equal(kept->lease->set & ~kept->lease->suspect, 1);
+  assert_int_equal(kept->lease->confirmed & ~kept->lease->suspect, 1);
   assert_error(rl_loss_of(kept, world->now_us, &since_us), REDLOCK_E_CLOCK);
   world->now_us = kept->deadline_us;
   assert_error(rl_loss_of(kept, world->now_us, &since_us), REDLOCK_E_EXPIRED);
@@ -340,6 +340,6 @@ TEST(node_that_lost_keys_does_not_count_in_the_margin) {
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
   fake_store_flush(&world->nodes[1].store);
   assert_error(fake_hold(world, other), REDLOCK_OK);
-  assert_int_equal(kept->lease->set & ~kept->lease->suspect, 1);
+  assert_int_equal(kept->lease->confirmed & ~kept->lease->suspect, 1);
   assert_int_equal(world->core.losses->count, 0); /* The clock has done nothing. */
 }

@@ -583,7 +583,7 @@ TEST(promoted_master_without_replicas_gives_its_refusal) {
       assert_int_equal(guard->state, RL_GUARD_MISSING);
       assert_guard_reason(world, 0, connection > 0 ? reason : restarted);
       assert_int_equal(rl_guard_refuses(guard), connection > 0);
-      assert_int_equal(rl_guard_vote(guard),
+      assert_int_equal(rl_guard_missing_vote(guard),
                        connection > 0 ? REDLOCK_VOTE_ERROR : REDLOCK_VOTE_QUARANTINED);
       assert_int_equal(fake_reply(world, 0, refusals[i]).verb, FAKE_GUARD);
       fake_pass(world, 10 * SECONDS);
@@ -745,7 +745,7 @@ TEST(lease_is_extended_on_nodes_that_do_not_vote) {
     fake_break(world, i, "Connection reset by peer");
   }
   assert_error(fake_extend(world, lock, 0), REDLOCK_OK);
-  assert_false(rl_guard_votes(guard_of(world, 0), world->now_us));
+  assert_false(rl_guard_may_vote(guard_of(world, 0), world->now_us));
 }
 
 /* Takes the lease of |lock| over, by another lock. Returns what that came to. */

@@ -31,7 +31,7 @@ TEST(each_reply_has_its_verdict) {
        {REDLOCK_VOTE_ERROR, .set_nothing = true, .wants_text = true}},
       {{.type = RL_REPLY_INTEGER, .integer = 7},
        RL_SCRIPT_NONE,
-       {REDLOCK_VOTE_ERROR, .broken = true}},
+       {REDLOCK_VOTE_ERROR, .unreadable = true}},
   };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     rl_outstanding command = {.kind = RL_OUTSTANDING_ACQUIRE, .script = (uint8_t)rows[i].script};
@@ -40,7 +40,7 @@ TEST(each_reply_has_its_verdict) {
     assert_int_equal(verdict.ran, rows[i].verdict.ran);
     assert_int_equal(verdict.set_nothing, rows[i].verdict.set_nothing);
     assert_int_equal(verdict.wants_text, rows[i].verdict.wants_text);
-    assert_int_equal(verdict.broken, rows[i].verdict.broken);
+    assert_int_equal(verdict.unreadable, rows[i].verdict.unreadable);
   }
 }
 
@@ -56,7 +56,7 @@ TEST(release_reports_a_notified_waiter) {
       assert_int_equal(verdict.vote == REDLOCK_VOTE_TAKEN, answer == 0);
       assert_int_equal(verdict.notified, answer == 2);
       assert_int_equal(verdict.notify_denied, answer == 3);
-      assert_int_equal(verdict.broken, answer < 0 || answer > 3);
+      assert_int_equal(verdict.unreadable, answer < 0 || answer > 3);
     }
   }
 }
@@ -70,7 +70,7 @@ TEST(other_scripts_never_answer_2) {
   for (unsigned i = 0; i < COUNT_OF(rows); i++) {
     rl_reply reply = {.type = RL_REPLY_INTEGER, .integer = 2};
     rl_verdict verdict = rl_verdict_read(&rows[i], &reply);
-    assert_true(verdict.broken);
+    assert_true(verdict.unreadable);
     assert_false(verdict.notified);
   }
 }

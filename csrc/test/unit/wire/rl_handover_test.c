@@ -23,7 +23,7 @@ static size_t write_lease(rl_handover *handover, size_t prefix, size_t resource,
                           size_t token) {
   static unsigned char bytes[2][REDLOCK_KEY_MAX], names[REDLOCK_RESOURCES_MAX][REDLOCK_KEY_MAX];
   *handover = (rl_handover){.node_count = 5,
-                            .suspect = 0x80000001u,
+                            .may_set = 0x80000001u,
                             .nodes = 0x123456789abcdef0u,
                             .ttl_us = 10 * SECONDS,
                             .lock_delay_us = 7,
@@ -44,7 +44,7 @@ static size_t write_lease(rl_handover *handover, size_t prefix, size_t resource,
 
 static void assert_same(const rl_handover *a, const rl_handover *b) {
   assert_int_equal(a->node_count, b->node_count);
-  assert_int_equal(a->suspect, b->suspect);
+  assert_int_equal(a->may_set, b->may_set);
   assert_true(a->nodes == b->nodes && a->ttl_us == b->ttl_us);
   assert_true(a->lock_delay_us == b->lock_delay_us);
   assert_int_equal(a->prefix_length, b->prefix_length);
