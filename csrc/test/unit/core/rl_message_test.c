@@ -15,6 +15,24 @@ static void assert_message(const rl_lock *lock, const char *expected) {
   assert_string_equal(rl_lock_message(lock, message, sizeof message), expected);
 }
 
+static rl_lock *held(fake_world *world) {
+  redlock_options once = fake_once();
+  rl_lock *lock = fake_lock(world, KEY, &once);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  return lock;
+}
+
+/* Extends or releases a held lock; each node answers its reply. */
+static void answer(fake_world *world, rl_lock *lock, bool extends, const char *const *replies) {
+  assert_error(extends ? rl_lock_extend(lock, world->now_us, 0, false)
+                       : rl_lock_release(lock, world->now_us, false),
+               REDLOCK_OK);
+  fake_turn(world);
+  for (unsigned i = 0; i < world->count; i++) {
+    fake_reply(world, i, replies[i]);
+  }
+}
+
 static rl_lock *start(fake_world *world, const char *name, const redlock_options *options) {
   redlock_options once = fake_once();
   rl_lock *lock = fake_lock(world, name, options != NULL ? options : &once);
@@ -24,51 +42,56 @@ static rl_lock *start(fake_world *world, const char *name, const redlock_options
   return lock;
 }
 
-TEST(success_has_no_message) {
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = start(world, KEY, NULL);
-  assert_message(lock, "");
-  fake_settle(world);
-  assert_message(lock, "");
-}
-
-TEST(taken_message_names_nodes_with_and_without_votes) {
-  fake_world *world = fake_world_new(5);
-  rl_lock *lock = start(world, KEY, NULL);
-  fake_reply(world, 4, "-LOADING Redis is loading\r\n");
-  for (unsigned i = 0; i < 3; i++) {
-    fake_reply(world, i, "$-1\r\n");
+/* Three nodes, or as many as reply. */
+TEST(acquire_names_nodes_and_their_reasons) {
+  static const struct {
+    unsigned count;
+    const char *replies[5]; /* NULL: none within 100 ms */
+    const char *message;
+  } rows[] = {
+      {1, {"+OK\r\n"}, ""},
+      {1,
+       {"$-1\r\n"},
+       "'orders:42' is taken: 1 of 1 nodes hold it for another client: 10.0.0.1:6379"},
+      {5,
+       {"$-1\r\n", "$-1\r\n", "$-1\r\n", NULL, "-LOADING Redis is loading\r\n"},
+       "'orders:42' is taken: 3 of 5 nodes hold it for another client: "
+       "10.0.0.1:6379, 10.0.0.2:6379, 10.0.0.3:6379; "
+       "without a vote: 10.0.0.5:6379: LOADING Redis is loading"},
+      {3,
+       {"+OK\r\n", "-OOM command not allowed\r\n", NULL},
+       "'orders:42': 1 of 3 nodes granted it (2 needed): "
+       "10.0.0.2:6379: OOM command not allowed; 10.0.0.3:6379: no reply within 100 ms"},
+      {3,
+       {NULL, "$-1\r\n", NULL}, /* "not ours" is the reason of an extend only */
+       "'orders:42': 0 of 3 nodes granted it (2 needed): 10.0.0.1:6379: no reply within 100 ms; "
+       "10.0.0.2:6379: held by another client; 10.0.0.3:6379: no reply within 100 ms"},
+      {1,
+       {"-\r\n"},
+       "'orders:42': 0 of 1 nodes granted it (1 needed): 10.0.0.1:6379: an error without a text"},
+  };
+  for (unsigned i = 0; i < COUNT_OF(rows); i++) {
+    fake_world *world = fake_world_new(rows[i].count);
+    rl_lock *lock = start(world, KEY, NULL);
+    for (unsigned node = rows[i].count; node-- > 0;) {
+      if (rows[i].replies[node] != NULL) {
+        fake_reply(world, node, rows[i].replies[node]);
+      }
+    }
+    fake_pass(world, 100 * MS);
+    assert_message(lock, rows[i].message);
   }
-  assert_message(lock, "'orders:42' is taken: 3 of 5 nodes hold it for another client: "
-                       "10.0.0.1:6379, 10.0.0.2:6379, 10.0.0.3:6379; "
-                       "without a vote: 10.0.0.5:6379: LOADING Redis is loading");
-}
-
-TEST(message_names_only_denying_nodes) {
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = start(world, KEY, NULL);
-  fake_reply(world, 0, "$-1\r\n");
-  assert_message(lock,
-                 "'orders:42' is taken: 1 of 1 nodes hold it for another client: 10.0.0.1:6379");
 }
 
 /* Nodes that say "not yours" are named among those for which an extend or a release failed. */
 TEST(lost_key_is_a_reason_like_an_error) {
+  static const char *const replies[] = {":0\r\n", "-ERR x\r\n", "-ERR y\r\n"};
   fake_world *world = fake_world_new(3);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-  fake_turn(world);
-  fake_reply(world, 0, ":0\r\n");
-  fake_reply(world, 1, "-ERR x\r\n");
-  fake_reply(world, 2, "-ERR y\r\n");
+  rl_lock *lock = held(world);
+  answer(world, lock, true, replies);
   assert_message(lock, "'orders:42': 0 of 3 nodes extended it (2 needed): "
                        "10.0.0.1:6379: lost; 10.0.0.2:6379: ERR x; 10.0.0.3:6379: ERR y");
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_turn(world);
-  fake_reply(world, 0, ":0\r\n");
-  fake_reply(world, 1, "-ERR x\r\n");
-  fake_reply(world, 2, "-ERR y\r\n");
+  answer(world, lock, false, replies);
   assert_message(lock, "'orders:42': 1 of 3 nodes confirmed its release (2 needed): "
                        "10.0.0.1:6379: lost; 10.0.0.2:6379: ERR x; 10.0.0.3:6379: ERR y");
 }
@@ -82,57 +105,19 @@ TEST(message_omits_the_prefix) {
   fake_world_close(&world);
 }
 
-TEST(unavailable_message_counts_and_names_nodes) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = start(world, KEY, NULL);
-  fake_reply(world, 0, "+OK\r\n");
-  fake_reply(world, 1, "-OOM command not allowed\r\n");
-  fake_pass(world, 100 * MS);
-  assert_message(lock, "'orders:42': 1 of 3 nodes granted it (2 needed): "
-                       "10.0.0.2:6379: OOM command not allowed; "
-                       "10.0.0.3:6379: no reply within 100 ms");
-}
-
-/* "not ours" is the reason of an extend; an acquire has nothing yet. */
-TEST(acquire_names_another_client) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = start(world, KEY, NULL);
-  fake_reply(world, 1, "$-1\r\n");
-  fake_pass(world, 100 * MS);
-  assert_message(lock, "'orders:42': 0 of 3 nodes granted it (2 needed): "
-                       "10.0.0.1:6379: no reply within 100 ms; "
-                       "10.0.0.2:6379: held by another client; "
-                       "10.0.0.3:6379: no reply within 100 ms");
-}
-
-TEST(error_without_text_is_named) {
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = start(world, KEY, NULL);
-  fake_reply(world, 0, "-\r\n");
-  assert_message(lock, "'orders:42': 0 of 1 nodes granted it (1 needed): "
-                       "10.0.0.1:6379: an error without a text");
-}
-
 TEST(extend_and_release_have_their_own_words) {
+  static const char *const error = "-ERR x\r\n", *const lost = ":0\r\n";
   fake_world *world = fake_world_new(1);
-  rl_lock *lock = start(world, KEY, NULL);
-  fake_settle(world);
-  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-  fake_turn(world);
-  fake_reply(world, 0, "-ERR x\r\n");
-  assert_message(lock, "'orders:42': 0 of 1 nodes extended it (1 needed): "
-                       "10.0.0.1:6379: ERR x");
-  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-  fake_turn(world);
-  fake_reply(world, 0, ":0\r\n");
+  rl_lock *lock = held(world);
+  answer(world, lock, true, &error);
+  assert_message(lock, "'orders:42': 0 of 1 nodes extended it (1 needed): 10.0.0.1:6379: ERR x");
+  answer(world, lock, true, &lost);
   assert_message(lock, "'orders:42' is lost: 1 of 1 nodes no longer have its token: 10.0.0.1:6379");
   fake_settle(world);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_turn(world);
-  fake_reply(world, 0, "-ERR y\r\n");
+  answer(world, lock, false, &error);
   assert_message(lock, "'orders:42': 0 of 1 nodes confirmed its release (1 needed): "
-                       "10.0.0.1:6379: ERR y");
+                       "10.0.0.1:6379: ERR x");
 }
 
 TEST(expired_message_names_the_cause) {
@@ -153,7 +138,6 @@ TEST(expired_message_names_the_cause) {
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_settle(world);
   assert_message(lock, "'orders:42' had expired before it was released");
-  options.ttl_us = 2 * MS;
 }
 
 TEST(message_names_a_ttl_without_validity) {
@@ -216,22 +200,23 @@ TEST(other_errors_use_their_sentences) {
 }
 
 TEST(unprintable_and_long_names_are_shown_in_short) {
+#define N32 "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
   static const char odd[] = "a\0b\n\\\x7f\xc3\xa9%s";
-  redlock_options once = fake_once();
+  const struct {
+    const char *name;
+    size_t length;
+    const char *message;
+  } rows[] = {
+      {odd, sizeof odd - 1, "'a\\x00b\\x0a\\x5c\\x7f\\xc3\\xa9%s': the lock is not held"},
+      {N32 N32 "n", 65, "'" N32 N32 "...': the lock is not held"},
+      {N32 N32, 64, "'" N32 N32 "': the lock is not held"},
+  };
   fake_world *world = fake_world_new(1);
-  rl_lock *lock = fake_lock_of(world, odd, sizeof odd - 1, &once);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
-  assert_message(lock, "'a\\x00b\\x0a\\x5c\\x7f\\xc3\\xa9%s': the lock is not held");
-  char name[65];
-  memset(name, 'n', sizeof name);
-  lock = fake_lock_of(world, name, sizeof name, &once);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
-  assert_message(lock, "'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn...': "
-                       "the lock is not held");
-  lock = fake_lock_of(world, name, 64, &once);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
-  assert_message(lock, "'nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn': "
-                       "the lock is not held");
+  for (unsigned i = 0; i < COUNT_OF(rows); i++) {
+    rl_lock *lock = fake_lock_of(world, rows[i].name, rows[i].length, NULL);
+    assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
+    assert_message(lock, rows[i].message);
+  }
 }
 
 TEST(message_is_cut_to_any_size) {
@@ -295,9 +280,7 @@ TEST(message_has_the_whole_time_of_a_missing_connection) {
 
 TEST(message_has_the_whole_time_of_a_late_reply) {
   fake_world *world = fake_world_new(1);
-  redlock_options once = fake_once();
-  rl_lock *lock = fake_lock(world, KEY, &once);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  rl_lock *lock = held(world);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world);
   fake_pass(world, 100 * MS);

@@ -7,8 +7,10 @@
  * handshake is "hello", to which the peer says "well". A record of no bytes says nothing to the
  * program; one of BAD bytes is refused.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -236,6 +238,7 @@ static int start(void **state) {
 }
 
 static int end(void **state) {
+  rl_stream_close(&stream, fd, true);
   (void)close(fd);
   if (peer >= 0) {
     (void)close(peer);
@@ -261,10 +264,43 @@ static void peer_hangs_up(void) {
   peer = -1;
 }
 
+/* A TCP connection replaces the pair, which knows no reset. */
+static void use_tcp(void) {
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t length = sizeof address;
+  int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(bind(server, (struct sockaddr *)&address, length), 0);
+  assert_int_equal(listen(server, 1), 0);
+  assert_int_equal(getsockname(server, (struct sockaddr *)&address, &length), 0);
+  (void)close(fd);
+  (void)close(peer);
+  fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(connect(fd, (struct sockaddr *)&address, length), 0);
+  assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+  peer = accept(server, NULL, NULL);
+  assert_true(peer >= 0);
+  (void)close(server);
+}
+
+static void wait_for(int which, short events) {
+  struct pollfd one = {which, events, 0};
+  assert_int_equal(poll(&one, 1, 5000), 1);
+}
+
+/* The peer says |what|, and resets the connection: it closes it with an unread byte. */
+static void peer_resets(const void *what, size_t length) {
+  assert_int_equal(send(fd, "?", 1, MSG_NOSIGNAL), 1);
+  wait_for(peer, POLLIN);
+  peer_says(what, length);
+  peer_hangs_up();
+  wait_for(fd, 0); /* POLLERR */
+}
+
 static void open_through(void) {
   assert_true(rl_stream_open(&stream, &through, error));
   assert_true(rl_stream_shakes(&stream));
   peer_says("well", 4);
+  wait_for(fd, POLLIN);
   assert_int_equal(rl_stream_shake(&stream, fd, error), 1);
   peer_hears("hello", 5);
   assert_false(rl_stream_unsent(&stream));
@@ -295,7 +331,6 @@ TEST(bytes_are_unchanged_without_a_transport) {
   send_error = ECONNRESET;
   assert_int_equal(rl_stream_send(&stream, fd, "NG", 2, error), -1);
   assert_string_equal(error, "Connection reset by peer");
-  rl_stream_close(&stream, fd, false);
 }
 
 /*
@@ -320,7 +355,6 @@ TEST(handshake_works_byte_by_byte) {
     peer_says(&"well"[i], 1);
     assert_int_equal(rl_stream_shake(&stream, fd, error), i == 3);
   }
-  rl_stream_close(&stream, fd, true);
 }
 
 TEST(handshake_waits_for_the_kernel) {
@@ -334,7 +368,6 @@ TEST(handshake_waits_for_the_kernel) {
   assert_int_equal(rl_stream_shake(&stream, fd, error), 0);
   assert_false(rl_stream_unsent(&stream));
   peer_hears("hello", 5);
-  rl_stream_close(&stream, fd, true);
 }
 
 TEST(refusal_is_sent_before_it_is_reported) {
@@ -343,7 +376,6 @@ TEST(refusal_is_sent_before_it_is_reported) {
   assert_int_equal(rl_stream_shake(&stream, fd, error), -1);
   assert_string_equal(error, "its certificate is refused");
   peer_hears("helloalert", 10);
-  rl_stream_close(&stream, fd, true);
 }
 
 TEST(end_during_the_handshake_is_named) {
@@ -353,7 +385,6 @@ TEST(end_during_the_handshake_is_named) {
   assert_int_equal(rl_stream_shake(&stream, fd, error), -1);
   /* A socket pair tells when it is written to; a server of TCP later, when it is read from. */
   assert_non_null(strstr(error, "Broken pipe"));
-  rl_stream_close(&stream, fd, true);
   assert_int_equal(end(NULL), 0);
   assert_int_equal(start(NULL), 0);
   assert_true(rl_stream_open(&stream, &through, error));
@@ -361,7 +392,6 @@ TEST(end_during_the_handshake_is_named) {
   peer_hangs_up();
   assert_int_equal(rl_stream_shake(&stream, fd, error), -1);
   assert_non_null(strstr(error, "during the TLS handshake"));
-  rl_stream_close(&stream, fd, true);
 }
 
 TEST(failed_stream_is_reported) {
@@ -385,7 +415,6 @@ TEST(record_may_be_split_at_every_byte) {
     assert_int_equal(got, i == 3 ? 3 : 0);
   }
   assert_memory_equal(bytes, "abc", 3);
-  rl_stream_close(&stream, fd, true);
 }
 
 /* The kernel has no more bytes, only the transport has. */
@@ -401,7 +430,6 @@ TEST(held_bytes_are_read_without_the_kernel) {
   assert_int_equal(bytes[0], 'b');
   assert_int_equal(receives, 0);
   assert_false(rl_stream_holds_input(&stream));
-  rl_stream_close(&stream, fd, true);
 }
 
 /* More than the transport takes at once. */
@@ -411,7 +439,6 @@ TEST(long_record_is_read_to_its_end) {
   peer_says(record, sizeof record);
   assert_int_equal(rl_stream_receive(&stream, fd, bytes, sizeof bytes, error), 50);
   assert_int_equal(receives, 9); /* with the one of the handshake */
-  rl_stream_close(&stream, fd, true);
 }
 
 /* A peer with many empty records does not delay other connections. */
@@ -422,7 +449,6 @@ TEST(empty_records_are_read_within_a_bound) {
   receives = 0;
   assert_int_equal(rl_stream_receive(&stream, fd, bytes, sizeof bytes, error), 0);
   assert_in_range(receives, 2, 100);
-  rl_stream_close(&stream, fd, true);
 }
 
 TEST(bytes_count_before_the_end_of_a_connection) {
@@ -432,7 +458,6 @@ TEST(bytes_count_before_the_end_of_a_connection) {
   peer_hangs_up();
   assert_int_equal(rl_stream_receive(&stream, fd, bytes, sizeof bytes, error), 1);
   assert_int_equal(rl_stream_receive(&stream, fd, bytes, sizeof bytes, error), -1);
-  rl_stream_close(&stream, fd, true);
 }
 
 TEST(failed_read_ends_the_connection) {
@@ -441,7 +466,6 @@ TEST(failed_read_ends_the_connection) {
   peer_says(&bad, 1);
   assert_int_equal(rl_stream_receive(&stream, fd, bytes, sizeof bytes, error), -1);
   assert_string_equal(error, "a bad record");
-  rl_stream_close(&stream, fd, true);
 }
 
 /*
@@ -468,7 +492,6 @@ TEST(no_bytes_are_taken_while_output_waits) {
   assert_int_equal(writes, 1);
   assert_int_equal(rl_stream_send(&stream, fd, "b", 1, error), 1);
   peer_hears(both, sizeof both);
-  rl_stream_close(&stream, fd, true);
 }
 
 TEST(transport_gets_a_bounded_number_of_bytes) {
@@ -476,32 +499,40 @@ TEST(transport_gets_a_bounded_number_of_bytes) {
   open_through();
   assert_int_equal(rl_stream_send(&stream, fd, many, sizeof many, error), 65536);
   assert_int_equal(largest_write, 65536);
-  rl_stream_close(&stream, fd, true);
 }
 
 TEST(failed_write_ends_the_connection) {
   open_through();
   assert_int_equal(rl_stream_send(&stream, fd, "!", 1, error), -1);
   assert_string_equal(error, "the transport is broken");
-  rl_stream_close(&stream, fd, true);
 }
 
 /* The kernel only reports that the connection has ended. */
 TEST(last_record_of_a_peer_replaces_its_reset) {
-  static const unsigned char bad = BAD;
-  open_through();
-  peer_says(&bad, 1);
-  send_error = ECONNRESET;
-  assert_int_equal(rl_stream_send(&stream, fd, "a", 1, error), -1);
-  assert_string_equal(error, "a bad record");
-  rl_stream_close(&stream, fd, true);
-  assert_int_equal(end(NULL), 0);
-  assert_int_equal(start(NULL), 0);
-  open_through();
-  send_error = ECONNRESET; /* The peer has sent no reason. */
-  assert_int_equal(rl_stream_send(&stream, fd, "a", 1, error), -1);
-  assert_string_equal(error, "Connection reset by peer");
-  rl_stream_close(&stream, fd, true);
+  static const struct {
+    unsigned char said[2];
+    size_t length;
+    const char *reason;
+  } rows[] = {{{BAD}, 1, "a bad record"},
+              {{1, 'a'}, 2, "Connection reset by peer"},
+              {{0}, 0, "Connection reset by peer"}};
+  for (unsigned i = 0; i < COUNT_OF(rows); i++) {
+    use_tcp();
+    open_through();
+    peer_resets(rows[i].said, rows[i].length);
+    assert_int_equal(rl_stream_send(&stream, fd, "SET", 3, error), -1);
+    assert_string_equal(error, rows[i].reason);
+    assert_int_equal(end(NULL), 0);
+    assert_int_equal(start(NULL), 0);
+  }
+}
+
+TEST(reason_replaces_a_reset_in_a_handshake) {
+  use_tcp();
+  assert_true(rl_stream_open(&stream, &through, error));
+  peer_resets("x", 1);
+  assert_int_equal(rl_stream_shake(&stream, fd, error), -1);
+  assert_string_equal(error, "its certificate is refused");
 }
 
 TEST(farewell_is_sent_unless_the_close_is_silent) {
