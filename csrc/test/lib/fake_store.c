@@ -444,61 +444,28 @@ static bool fake_forbids(const fake_store *store, const fake_command *command,
   return store->runs_none && script;
 }
 
-void fake_store_execute(fake_store *store, redlock_time now_us, const fake_command *command,
-                        char reply[FAKE_REPLY_MAX]) {
-  if (command->native != 0) {
-    fake_execute_native(store, now_us, command, reply);
-    return;
+static void fake_execute_queue(fake_store *store, redlock_time now_us, const fake_command *command,
+                               char reply[FAKE_REPLY_MAX]) {
+  const fake_key *held = fake_find(store, now_us, command->key, command->key_length);
+  redlock_time ends_us[FAKE_NAMES_MAX] = {held != NULL ? held->expires_us : 0};
+  for (unsigned i = 1; i < command->count; i++) {
+    const fake_name *name = &command->names[i];
+    const fake_key *key = fake_find(store, now_us, name->bytes, name->length);
+    ends_us[i] = key != NULL ? key->expires_us : 0;
   }
-  if (fake_forbids(store, command, reply)) {
-    return;
+  fake_queue_execute(store, command, ends_us, now_us, reply);
+  if (command->labels) {
+    fake_add_label(held, reply);
   }
-  if (command->verb == FAKE_ATTACH) {
-    fake_attach(store, now_us, command, reply);
-    return;
-  }
-  if (command->verb == FAKE_SLOTS) {
-    fake_slots(store, now_us, command, reply);
-    return;
-  }
-  if (command->verb == FAKE_GUARD) {
-    fake_guard_execute(store, now_us, command, reply);
-    return;
-  }
-  if (fake_queue_is(command)) {
-    const fake_key *held = fake_find(store, now_us, command->key, command->key_length);
-    redlock_time ends_us[FAKE_NAMES_MAX] = {held != NULL ? held->expires_us : 0};
-    for (unsigned i = 1; i < command->count; i++) {
-      const fake_name *name = &command->names[i];
-      const fake_key *key = fake_find(store, now_us, name->bytes, name->length);
-      ends_us[i] = key != NULL ? key->expires_us : 0;
-    }
-    fake_queue_execute(store, command, ends_us, now_us, reply);
-    if (command->labels) {
-      fake_add_label(held, reply);
-    }
-    return;
-  }
-  if (command->guarded && fake_guard_declines(store, now_us, command, reply)) {
-    return;
-  }
-  if (command->watched) {
-    if (store->forgot_watched && !command->by_text && !command->guarded) {
-      (void)snprintf(reply, FAKE_REPLY_MAX, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
-    } else {
-      fake_watched(store, now_us, command, reply);
-    }
-    return;
-  }
-  if (command->keep_ms > 0 && (!store->forgot_release || command->by_text)) {
-    store->forgot_release = false;
-    fake_hold(store, now_us, command, reply);
-    return;
-  }
-  if (command->count > 1 && command->keep_ms == 0) {
-    fake_execute_several(store, now_us, command, reply);
-    return;
-  }
+}
+
+static void fake_no_script(char reply[FAKE_REPLY_MAX]) {
+  (void)snprintf(reply, FAKE_REPLY_MAX, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+}
+
+/* Commands of one key. */
+static void fake_execute_one(fake_store *store, redlock_time now_us, const fake_command *command,
+                             char reply[FAKE_REPLY_MAX]) {
   fake_key *key = fake_find(store, now_us, command->key, command->key_length);
   bool *forgot = command->verb == FAKE_RELEASE ? &store->forgot_release : &store->forgot_extend;
   (void)snprintf(reply, FAKE_REPLY_MAX, "+OK\r\n");
@@ -525,10 +492,51 @@ void fake_store_execute(fake_store *store, redlock_time now_us, const fake_comma
     }
   } else if (command->verb == FAKE_RELEASE || command->verb == FAKE_EXTEND) {
     if (*forgot && !command->by_text) {
-      (void)snprintf(reply, FAKE_REPLY_MAX, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+      fake_no_script(reply);
       return;
     }
     *forgot = *forgot && !command->by_text;
     fake_run_script(store, now_us, command, reply);
+  }
+}
+
+/* Commands that a node with lost scripts or another lineage record may decline. */
+static void fake_execute_script(fake_store *store, redlock_time now_us, const fake_command *command,
+                                char reply[FAKE_REPLY_MAX]) {
+  if (command->guarded && fake_guard_declines(store, now_us, command, reply)) {
+    return;
+  }
+  if (command->watched) {
+    if (store->forgot_watched && !command->by_text && !command->guarded) {
+      fake_no_script(reply);
+    } else {
+      fake_watched(store, now_us, command, reply);
+    }
+  } else if (command->keep_ms > 0 && (!store->forgot_release || command->by_text)) {
+    store->forgot_release = false;
+    fake_hold(store, now_us, command, reply);
+  } else if (command->count > 1 && command->keep_ms == 0) {
+    fake_execute_several(store, now_us, command, reply);
+  } else {
+    fake_execute_one(store, now_us, command, reply);
+  }
+}
+
+void fake_store_execute(fake_store *store, redlock_time now_us, const fake_command *command,
+                        char reply[FAKE_REPLY_MAX]) {
+  if (command->native != 0) {
+    fake_execute_native(store, now_us, command, reply);
+  } else if (fake_forbids(store, command, reply)) {
+    return;
+  } else if (command->verb == FAKE_ATTACH) {
+    fake_attach(store, now_us, command, reply);
+  } else if (command->verb == FAKE_SLOTS) {
+    fake_slots(store, now_us, command, reply);
+  } else if (command->verb == FAKE_GUARD) {
+    fake_guard_execute(store, now_us, command, reply);
+  } else if (fake_queue_is(command)) {
+    fake_execute_queue(store, now_us, command, reply);
+  } else {
+    fake_execute_script(store, now_us, command, reply);
   }
 }

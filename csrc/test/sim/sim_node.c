@@ -179,41 +179,91 @@ static bool sim_node_forces(const sim *s, const sim_connection *from, const sim_
   return other && !token->handed;
 }
 
-static void sim_node_execute(sim *s, int connection, const resp_request *command) {
-  const sim_connection *from = &s->connections[connection];
-  sim_request request = {.kind = SIM_COMMAND_HANDSHAKE, .token = SIM_NO_TOKEN};
-  bool watches = sim_watch_like(command) && sim_watch_kind(s, command) != SIM_COMMAND_UNKNOWN;
-  sim_command_kind queue = sim_calls_kind(s, command);
+/* A command, and its kind for the parts of the simulator that execute it; UNKNOWN for the others. */
+typedef struct sim_parsed {
+  sim_request request;
+  sim_command_kind native, queue;
+  bool watches;
+} sim_parsed;
+
+static sim_parsed sim_node_parse(sim *s, const sim_connection *from, const resp_request *command) {
   unsigned native_token = 0;
-  sim_command_kind native =
-      s->config.native ? sim_native_kind(command, &native_token) : SIM_COMMAND_UNKNOWN;
-  if (native != SIM_COMMAND_UNKNOWN) {
-    request.kind = native;
-    request.token = native != SIM_COMMAND_FLAG ? sim_tap_token(command->words[native_token],
-                                                               command->lengths[native_token])
-                                               : SIM_NO_TOKEN;
-    request.forced = sim_node_forces(s, from, &request);
-  } else if (sim_calls_is_queue(queue)) {
-    request.kind = queue;
-    request.by_text = command->lengths[0] == 4;
+  sim_parsed parsed = {.request = {.kind = SIM_COMMAND_HANDSHAKE, .token = SIM_NO_TOKEN}};
+  sim_request *request = &parsed.request;
+  parsed.watches = sim_watch_like(command) && sim_watch_kind(s, command) != SIM_COMMAND_UNKNOWN;
+  parsed.queue = sim_calls_kind(s, command);
+  parsed.native = s->config.native ? sim_native_kind(command, &native_token) : SIM_COMMAND_UNKNOWN;
+  if (parsed.native != SIM_COMMAND_UNKNOWN) {
+    request->kind = parsed.native;
+    request->token =
+        parsed.native != SIM_COMMAND_FLAG
+            ? sim_tap_token(command->words[native_token], command->lengths[native_token])
+            : SIM_NO_TOKEN;
+    request->forced = sim_node_forces(s, from, request);
+  } else if (sim_calls_is_queue(parsed.queue)) {
+    request->kind = parsed.queue;
+    request->by_text = command->lengths[0] == 4;
   } else if (resp_is(command, 0, "SET")) {
-    request.kind = SIM_COMMAND_SET;
-    request.token = sim_tap_token(command->words[2], command->lengths[2]);
+    request->kind = SIM_COMMAND_SET;
+    request->token = sim_tap_token(command->words[2], command->lengths[2]);
   } else if (resp_is(command, 0, "DEL")) {
-    request.kind = SIM_COMMAND_RELEASE;
+    request->kind = SIM_COMMAND_RELEASE;
   } else if (resp_is(command, 0, "EVAL") && command->count == 4) {
-    request.kind = SIM_COMMAND_INSPECT;
+    request->kind = SIM_COMMAND_INSPECT;
   } else if (resp_is(command, 0, "EVAL") || resp_is(command, 0, "EVALSHA")) {
     unsigned token = sim_script_token(s, command);
-    request.kind = sim_script_kind(s, command);
-    request.by_text = command->lengths[0] == 4;
-    request.token = command->count > token
-                        ? sim_tap_token(command->words[token], command->lengths[token])
-                        : SIM_NO_TOKEN;
-    request.forced = sim_node_forces(s, from, &request);
+    request->kind = sim_script_kind(s, command);
+    request->by_text = command->lengths[0] == 4;
+    request->token = command->count > token
+                         ? sim_tap_token(command->words[token], command->lengths[token])
+                         : SIM_NO_TOKEN;
+    request->forced = sim_node_forces(s, from, request);
   }
-  if (request.kind == SIM_COMMAND_HANDSHAKE) {
-    sim_node_handshake(s, connection, command, &request);
+  return parsed;
+}
+
+/* Returns the error with which the node refuses the command, or NULL. */
+static const char *sim_node_error_of(sim *s, const sim_connection *from,
+                                     const resp_request *command, const sim_parsed *parsed) {
+  const sim_node *node = &s->nodes[from->node];
+  const char *error = sim_node_refuses(s, from->node, parsed->request.kind, parsed->watches);
+  if (parsed->native != SIM_COMMAND_UNKNOWN && node->error == SIM_NODE_ERROR_NOPERM_SCRIPT &&
+      s->now_us >= node->loading_until_us) {
+    error = NULL; /* Only scripts are refused. */
+  } else if (error == NULL && sim_native_refuses(s, from->node, command) != NULL) {
+    error = sim_native_refuses(s, from->node, command);
+    sim_count(s, SIM_LACKS_SCRIPTS);
+  }
+  return s->config.passwords && !from->authenticated ? "-NOAUTH Authentication required.\r\n"
+                                                     : error;
+}
+
+static void sim_node_run(sim *s, int connection, const resp_request *command, sim_parsed *parsed) {
+  sim_request *request = &parsed->request;
+  if (sim_hold_is(s, command)) {
+    sim_hold_eval(s, connection, command, request);
+  } else if (parsed->native != SIM_COMMAND_UNKNOWN) {
+    sim_native_execute(s, connection, command, request);
+  } else if (parsed->queue != SIM_COMMAND_UNKNOWN) {
+    sim_calls_eval(s, connection, command, request);
+  } else if (resp_is(command, 0, "SET")) {
+    sim_script_set(s, connection, command, request);
+  } else if (resp_is(command, 0, "DEL")) {
+    sim_script_delete(s, connection, command, request);
+  } else if (parsed->watches) {
+    sim_watch_eval(s, connection, command, request);
+  } else if (request->kind == SIM_COMMAND_INSPECT) {
+    sim_script_inspect(s, connection, command, request);
+  } else {
+    sim_script_eval(s, connection, command, request);
+  }
+}
+
+static void sim_node_execute(sim *s, int connection, const resp_request *command) {
+  const sim_connection *from = &s->connections[connection];
+  sim_parsed parsed = sim_node_parse(s, from, command);
+  if (parsed.request.kind == SIM_COMMAND_HANDSHAKE) {
+    sim_node_handshake(s, connection, command, &parsed.request);
     return;
   }
   if (from->subscribed) {
@@ -221,41 +271,16 @@ static void sim_node_execute(sim *s, int connection, const resp_request *command
     return;
   }
   sim_count_if(s, !from->client_open || from->replies_lost, SIM_ZOMBIE_EXECUTED);
-  const char *error = sim_node_refuses(s, from->node, request.kind, watches);
-  if (native != SIM_COMMAND_UNKNOWN && s->nodes[from->node].error == SIM_NODE_ERROR_NOPERM_SCRIPT &&
-      s->now_us >= s->nodes[from->node].loading_until_us) {
-    error = NULL; /* Only scripts are refused. */
-  } else if (error == NULL && sim_native_refuses(s, from->node, command) != NULL) {
-    error = sim_native_refuses(s, from->node, command);
-    sim_count(s, SIM_LACKS_SCRIPTS);
+  const char *error = sim_node_error_of(s, from, command, &parsed);
+  if (error == NULL) {
+    sim_node_run(s, connection, command, &parsed);
+    return;
   }
-  if (s->config.passwords && !from->authenticated) {
-    error = "-NOAUTH Authentication required.\r\n";
-  }
-  if (error != NULL) {
-    SIM_TRACE(s, "node %u: token %u: %.*s", from->node, request.token, (int)strcspn(error, "\r"),
-              error);
-    sim_node_reply(s, connection, &request, error,
-                   strncmp(error, "-NO", 3) == 0 && strncmp(error, "-NOREP", 6) != 0
-                       ? SIM_OUTCOME_FORBIDDEN
-                       : SIM_OUTCOME_DECLINED);
-  } else if (sim_hold_is(s, command)) {
-    sim_hold_eval(s, connection, command, &request);
-  } else if (native != SIM_COMMAND_UNKNOWN) {
-    sim_native_execute(s, connection, command, &request);
-  } else if (queue != SIM_COMMAND_UNKNOWN) {
-    sim_calls_eval(s, connection, command, &request);
-  } else if (resp_is(command, 0, "SET")) {
-    sim_script_set(s, connection, command, &request);
-  } else if (resp_is(command, 0, "DEL")) {
-    sim_script_delete(s, connection, command, &request);
-  } else if (watches) {
-    sim_watch_eval(s, connection, command, &request);
-  } else if (request.kind == SIM_COMMAND_INSPECT) {
-    sim_script_inspect(s, connection, command, &request);
-  } else {
-    sim_script_eval(s, connection, command, &request);
-  }
+  SIM_TRACE(s, "node %u: token %u: %.*s", from->node, parsed.request.token,
+            (int)strcspn(error, "\r"), error);
+  bool forbidden = strncmp(error, "-NO", 3) == 0 && strncmp(error, "-NOREP", 6) != 0;
+  sim_node_reply(s, connection, &parsed.request, error,
+                 forbidden ? SIM_OUTCOME_FORBIDDEN : SIM_OUTCOME_DECLINED);
 }
 
 void sim_node_input(sim *s, int index) {

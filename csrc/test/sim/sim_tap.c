@@ -589,6 +589,47 @@ static bool sim_tap_odd(sim *s, sim_client *client, unsigned node) {
   return sent.kind == SIM_COMMAND_HANDSHAKE || sent.kind == SIM_COMMAND_GUARD;
 }
 
+/*
+ * Settles the oldest command by its reply. Returns true if the reply comes too late: there is no
+ * such command, or its lock no longer waits for it.
+ */
+static bool sim_tap_reply(sim *s, sim_client *client, unsigned node, const sim_note *note) {
+  sim_socket *socket = &client->sockets[node];
+  if (socket->sent_count == 0) {
+    return true;
+  }
+  sim_sent sent = sim_tap_pop(socket);
+  if ((sent.kind != note->kind || sent.token != note->token) && s->breach == SIM_BREACH_NONE &&
+      !socket->odd) {
+    sim_violation(s, "simulator", "a reply does not match what was asked");
+  }
+  if (sent.kind == SIM_COMMAND_SLOTS) {
+    client->account.replies[node]++;
+  }
+  if (sent.kind == SIM_COMMAND_GUARD || sim_calls_is_queue((sim_command_kind)sent.kind)) {
+    if (note->full) {
+      sim_tap_ticket(client, node, sent.ticket, 0, false);
+    }
+    return false;
+  }
+  if (sent.aside) {
+    return false;
+  }
+  if (sent.kind == SIM_COMMAND_HANDSHAKE) {
+    socket->odd = socket->odd || note->outcome != SIM_OUTCOME_GRANTED;
+    return false;
+  }
+  sim_tap_count(client, node, &sent, note);
+  bool stale = !sim_tap_current(s, client, &sent);
+  sim_count_if(s, stale, SIM_REPLY_STALE);
+  if (sent.forces || sent.kind == SIM_COMMAND_INSPECT) {
+    sim_tap_reported(&client->locks[sent.lock], &sent, node, note);
+  } else {
+    sim_tap_answered(s, &sent, node, note);
+  }
+  return stale;
+}
+
 bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes) {
   sim_socket *socket = &client->sockets[node];
   sim_connection *connection = &s->connections[socket->connection];
@@ -604,52 +645,13 @@ bool sim_tap_input(sim *s, sim_client *client, unsigned node, size_t bytes) {
     if (note->kind == SIM_COMMAND_MESSAGE) {
       sim_count(s, SIM_NOTIFY_RECEIVED);
       all_old = false;
-      continue;
-    }
-    if (note->outcome == SIM_OUTCOME_ODD || !note->asked) {
+    } else if (note->outcome == SIM_OUTCOME_ODD || !note->asked) {
       all_old = false;
-      if (sim_tap_odd(s, client, node)) {
-        continue; /* That of CLIENT SETNAME may be any. */
+      if (!sim_tap_odd(s, client, node)) {
+        break; /* Only a reply to CLIENT SETNAME may be any. */
       }
-      break;
-    }
-    if (socket->sent_count == 0) {
-      continue;
-    }
-    sim_sent sent = sim_tap_pop(socket);
-    if ((sent.kind != note->kind || sent.token != note->token) && s->breach == SIM_BREACH_NONE &&
-        !socket->odd) {
-      sim_violation(s, "simulator", "a reply does not match what was asked");
-    }
-    if (sent.kind == SIM_COMMAND_SLOTS) {
-      client->account.replies[node]++;
-    }
-    if (sent.kind == SIM_COMMAND_GUARD || sim_calls_is_queue((sim_command_kind)sent.kind)) {
-      if (note->full) {
-        sim_tap_ticket(client, node, sent.ticket, 0, false);
-      }
+    } else if (!sim_tap_reply(s, client, node, note)) {
       all_old = false;
-      continue;
-    }
-    if (sent.aside) {
-      all_old = false;
-      continue;
-    }
-    if (sent.kind == SIM_COMMAND_HANDSHAKE) {
-      socket->odd = socket->odd || note->outcome != SIM_OUTCOME_GRANTED;
-      all_old = false;
-      continue;
-    }
-    sim_tap_count(client, node, &sent, note);
-    if (sim_tap_current(s, client, &sent)) {
-      all_old = false;
-    } else {
-      sim_count(s, SIM_REPLY_STALE);
-    }
-    if (sent.forces || sent.kind == SIM_COMMAND_INSPECT) {
-      sim_tap_reported(&client->locks[sent.lock], &sent, node, note);
-    } else {
-      sim_tap_answered(s, &sent, node, note);
     }
   }
   /* A part of a reply may be odd already. */
