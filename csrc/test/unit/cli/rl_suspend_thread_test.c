@@ -5,14 +5,11 @@
  */
 #include "suspend.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "../../../cli/cli_loop.c"
-#include "client/rl_client.h"
-#include "loopback.h"
-#include "rl_test.h"
+#include "client_world.h"
 
 static const char KEY[] = "orders:42";
 static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
@@ -26,15 +23,11 @@ static redlock_client *client;
 
 static int begin(void **state) {
   redlock_options options = {.notify = REDLOCK_NO};
-  redlock_settings settings = {.options = &options};
   witness_start();
   suspend_refuse_timers(false);
   farm = loopback_new(3, LOOPBACK_TCP);
   loopback_run(farm);
-  assert_error(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
-  for (unsigned i = 0; i < farm->count; i++) {
-    assert_error(redlock_client_add(client, farm->nodes[i].address, NULL, 0), REDLOCK_OK);
-  }
+  client = world_client(farm, (redlock_settings){.options = &options});
   (void)suspend_timer_calls();
   return 0;
 }
@@ -52,12 +45,6 @@ static void check_soon(redlock_time resumed_us, redlock_duration bound_us) {
     fail_msg("%llu ms after the resume, %llu ms of which the scheduler took",
              (unsigned long long)(took_us / MS), (unsigned long long)(delay_us / MS));
   }
-}
-
-static redlock_lock *new_lock(const char *resource, const redlock_options *options) {
-  redlock_lock *lock;
-  assert_error(redlock_lock_new(&lock, client, resource, strlen(resource), options), REDLOCK_OK);
-  return lock;
 }
 
 /* Another client holds the key without an expiry. */
@@ -108,7 +95,7 @@ static void acquire_ends_after_a_suspend(size_t count, redlock_duration bound_us
   pthread_t threads[2];
   hold_by_another();
   for (size_t i = 0; i < count; i++) {
-    locks[i] = new_lock(KEY, &options);
+    locks[i] = new_lock(client, KEY, &options);
     assert_int_equal(pthread_create(&threads[i], NULL, acquire, locks[i]), 0);
   }
   await_rest(count - 1);
@@ -150,7 +137,7 @@ static void report_loss(redlock_client *of, void *data) {
 
 TEST(loss_is_reported_at_once_after_a_suspend) {
   redlock_options options = {.ttl_us = 60 * SECONDS, .notify_lost = REDLOCK_YES};
-  redlock_lock *lock = new_lock(KEY, &options);
+  redlock_lock *lock = new_lock(client, KEY, &options);
   atomic_store(&loss, REDLOCK_OK);
   assert_error(redlock_client_on_lost(client, report_loss, NULL), REDLOCK_OK);
   assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
@@ -167,7 +154,7 @@ TEST(loss_is_reported_at_once_after_a_suspend) {
 /* 30 s of the lease are left, more than a stall of the scheduler. */
 TEST(lease_is_extended_at_once_after_a_suspend) {
   redlock_options options = {.ttl_us = 300 * SECONDS, .auto_extend = REDLOCK_YES};
-  redlock_lock *lock = new_lock(KEY, &options);
+  redlock_lock *lock = new_lock(client, KEY, &options);
   assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
   await_rest(0);
   redlock_time resumed_us = suspend_for(redlock_lock_remaining(lock) - 30 * SECONDS);
@@ -186,12 +173,8 @@ static redlock_lock *begin_acquire(void) {
   static const redlock_options options = {.ttl_us = 200 * SECONDS,
                                           .node_timeout_us = 20 * SECONDS,
                                           .retry_count = REDLOCK_RETRIES_NONE};
-  redlock_lock *lock = new_lock(KEY, &options);
-  loopback_lock(farm);
-  for (unsigned i = 0; i < farm->count; i++) {
-    farm->nodes[i].deaf = true;
-  }
-  loopback_unlock(farm);
+  redlock_lock *lock = new_lock(client, KEY, &options);
+  set_deaf(farm, true);
   assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
   return lock;
 }
@@ -266,7 +249,7 @@ TEST(timeout_is_a_slice_at_most) {
 /* On a slow machine attempts may fail, which needs no timer either. */
 TEST(pair_needs_no_timer) {
   redlock_options options = {.retry_count = REDLOCK_RETRIES_NONE};
-  redlock_lock *lock = new_lock(KEY, &options);
+  redlock_lock *lock = new_lock(client, KEY, &options);
   for (unsigned i = 0; i < 100; i++) {
     (void)redlock_lock_acquire(lock, NULL, NULL);
     (void)redlock_lock_release(lock);
@@ -278,7 +261,7 @@ TEST(pair_needs_no_timer) {
 /* With a long |node_timeout| each poll may be long: the timer is set once for many. */
 TEST(timer_is_not_set_for_each_wait) {
   redlock_options options = {.ttl_us = 600 * SECONDS, .node_timeout_us = 60 * SECONDS};
-  redlock_lock *lock = new_lock(KEY, &options);
+  redlock_lock *lock = new_lock(client, KEY, &options);
   for (unsigned i = 0; i < 100; i++) {
     assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
     assert_error(redlock_lock_release(lock), REDLOCK_OK);

@@ -6,15 +6,13 @@
  */
 #include "client/rl_caller.h"
 
-#include <poll.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
 #include "api/rl_handle.h"
 #include "api/rl_handle_run.h"
 #include "client/rl_client.h"
-#include "loopback.h"
-#include "rl_test.h"
+#include "client_world.h"
 
 static atomic_bool no_entropy;
 
@@ -68,43 +66,25 @@ redlock_time __wrap_redlock_now(void) {
   return __real_redlock_now();
 }
 
-/* Without notifications, which would wake it. */
-static redlock_client *make_client(const loopback *farm) {
-  redlock_client *client;
-  redlock_options options = {.node_timeout_us = 60 * SECONDS,
-                             .ttl_us = 600 * SECONDS,
-                             .notify = REDLOCK_NO,
-                             .retry_count = REDLOCK_RETRIES_NONE};
-  redlock_settings settings = {.options = &options};
-  assert_error(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
-  for (unsigned i = 0; farm != NULL && i < farm->count; i++) {
-    assert_error(redlock_client_add(client, farm->nodes[i].address, NULL, 0), REDLOCK_OK);
-  }
-  return client;
-}
-
-/* It retries after a minute. */
-static redlock_lock *make_lock(redlock_client *client, const char *name, bool patient) {
-  redlock_lock *lock;
-  redlock_options options = {.retry_delay_us = 60 * SECONDS, .wait_us = 200 * SECONDS};
-  assert_error(redlock_lock_new(&lock, client, name, strlen(name), patient ? &options : NULL),
-               REDLOCK_OK);
-  return lock;
-}
+/* A caller waits for a held lock: it polls, and has nothing to do for a minute. */
+static loopback *farm;
+static redlock_client *client;
+static redlock_lock *held;
 
 typedef struct call {
   pthread_t thread;
-  redlock_client *client;
   redlock_lock *lock;
   bool held_up;
   bool wakes_up; /* all threads, when it is about to sleep */
   atomic_int result;
 } call;
 
+static call poller;
+
 static void *acquire(void *argument) {
   call *self = argument;
   is_held_up = self->held_up;
-  wakes_up = self->wakes_up ? self->client : NULL;
+  wakes_up = self->wakes_up ? client : NULL;
   int result = redlock_lock_acquire(self->lock, NULL, NULL);
   is_held_up = false;
   atomic_store(&self->result, result);
@@ -120,9 +100,13 @@ static int result_of(call *self) {
   return atomic_load(&self->result);
 }
 
+static void end(call *self) {
+  assert_int_equal(pthread_join(self->thread, NULL), 0);
+  redlock_lock_free(self->lock);
+}
+
 /* It polls, is not poked, and has nothing to do for the next 20 s. */
 static bool polls(const call *self) {
-  redlock_client *client = self->client;
   rl_client_enter(client);
   const rl_caller *caller = rl_caller_of(self->lock);
   bool is_so = caller != NULL && client->callers.poller == caller && client->callers.polling &&
@@ -137,165 +121,134 @@ static bool polls(const call *self) {
 }
 
 static bool sleeps(const call *self) {
-  rl_client_enter(self->client);
+  rl_client_enter(client);
   const rl_caller *caller = rl_caller_of(self->lock);
   bool is_so = caller != NULL && caller->sleeps && !caller->woken;
-  rl_client_leave(self->client);
+  rl_client_leave(client);
   return is_so;
 }
 
-/* A thread that waits for a held lock: it polls, and has nothing to do for a minute. */
-typedef struct scene {
-  loopback *farm;
-  redlock_client *client;
-  redlock_lock *held;
-  call poller;
-} scene;
+/* A lock of the held resource, which retries after a minute. */
+static redlock_lock *patient_lock(void) {
+  redlock_options options = {.retry_delay_us = 60 * SECONDS, .wait_us = 200 * SECONDS};
+  return new_lock(client, "held", &options);
+}
 
-static void open_scene(scene *self) {
+/* Without notifications, which would wake the poller. */
+static int open_scene(void **state) {
+  redlock_options options = {.node_timeout_us = 60 * SECONDS,
+                             .ttl_us = 600 * SECONDS,
+                             .notify = REDLOCK_NO,
+                             .retry_count = REDLOCK_RETRIES_NONE};
   atomic_store(&let_go, false);
   atomic_store(&no_entropy, false);
-  self->farm = loopback_new(3, LOOPBACK_TCP);
-  loopback_run(self->farm);
-  self->client = make_client(self->farm);
-  self->held = make_lock(self->client, "held", false);
-  assert_error(redlock_lock_acquire(self->held, NULL, NULL), REDLOCK_OK);
-  self->poller = (call){.client = self->client, .lock = make_lock(self->client, "held", true)};
-  begin(&self->poller);
-  eventually(polls(&self->poller));
+  farm = loopback_new(3, LOOPBACK_TCP);
+  loopback_run(farm);
+  client = world_client(farm, (redlock_settings){.options = &options});
+  held = new_lock(client, "held", NULL);
+  assert_error(redlock_lock_acquire(held, NULL, NULL), REDLOCK_OK);
+  poller.lock = patient_lock();
+  begin(&poller);
+  eventually(polls(&poller));
+  return 0;
 }
 
-static void close_scene(scene *self) {
-  redlock_lock_cancel(self->poller.lock);
-  assert_int_equal(pthread_join(self->poller.thread, NULL), 0);
-  redlock_lock_free(self->poller.lock);
-  redlock_lock_free(self->held);
-  redlock_client_free(self->client);
-  assert_true(loopback_end(self->farm));
+static int close_scene(void **state) {
+  redlock_lock_cancel(poller.lock);
+  end(&poller);
+  free_with_client(held);
+  return loopback_end(farm) ? 0 : 1;
 }
 
-/* A thread is woken and does not arrive, or has arrived. */
-static void let_one_come(redlock_client *client, bool comes) {
+/* Sets the number of woken threads that have yet to arrive, and the thread that sends for all. */
+static void expect(bool arriving, rl_caller *sender) {
   rl_client_enter(client);
-  client->callers.arriving = comes;
+  client->callers.arriving = arriving;
+  client->callers.sender = sender;
   rl_client_leave(client);
 }
 
 TEST(bytes_are_sent_although_a_woken_thread_is_missing) {
-  scene all;
-  open_scene(&all);
   redlock_lock *locks[2];
   const char *names[] = {"sent", "dropped"};
   for (unsigned i = 0; i < 2; i++) {
-    locks[i] = make_lock(all.client, names[i], false);
+    locks[i] = new_lock(client, names[i], NULL);
     assert_error(redlock_lock_acquire(locks[i], NULL, NULL), REDLOCK_OK);
-    eventually(loopback_keys(all.farm, names[i]) == 3);
+    eventually(loopback_keys(farm, names[i]) == 3);
   }
-  eventually(polls(&all.poller));
-  let_one_come(all.client, true);
+  eventually(polls(&poller));
+  expect(true, NULL);
   assert_error(redlock_lock_release_send(locks[0]), REDLOCK_OK);
-  eventually(loopback_keys(all.farm, names[0]) == 0);
-  eventually(polls(&all.poller));
+  eventually(loopback_keys(farm, names[0]) == 0);
+  eventually(polls(&poller));
   redlock_lock_free(locks[1]);
-  eventually(loopback_keys(all.farm, names[1]) == 0);
-  let_one_come(all.client, false);
+  eventually(loopback_keys(farm, names[1]) == 0);
+  expect(false, NULL);
   redlock_lock_free(locks[0]);
-  close_scene(&all);
 }
 
 /* The poller would send, and is missing, too. */
 TEST(late_sender_delays_no_thread) {
-  scene all;
-  open_scene(&all);
-  redlock_lock *lock = make_lock(all.client, "sent", false);
+  redlock_lock *lock = new_lock(client, "sent", NULL);
   assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
-  eventually(polls(&all.poller));
-  rl_client_enter(all.client);
-  all.client->callers.arriving = 1;
-  all.client->callers.sender = rl_caller_of(all.poller.lock);
-  rl_client_leave(all.client);
+  eventually(polls(&poller));
+  expect(true, rl_caller_of(poller.lock));
   assert_error(redlock_lock_release_send(lock), REDLOCK_OK);
-  eventually(redlock_lock_remaining(lock) == 0 && loopback_keys(all.farm, "sent") == 0);
-  rl_client_enter(all.client);
-  all.client->callers.arriving = 0;
-  all.client->callers.sender = NULL;
-  rl_client_leave(all.client);
+  eventually(redlock_lock_remaining(lock) == 0 && loopback_keys(farm, "sent") == 0);
+  expect(false, NULL);
   redlock_lock_free(lock);
-  close_scene(&all);
 }
 
 TEST(loop_sends_although_a_woken_thread_is_missing) {
-  scene all;
-  open_scene(&all);
-  redlock_lock *lock = make_lock(all.client, "loop", false);
-  let_one_come(all.client, true);
+  redlock_lock *lock = new_lock(client, "loop", NULL);
+  expect(true, NULL);
   assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
-  assert_error(redlock_client_process(all.client, NULL, 0), REDLOCK_OK);
-  eventually(loopback_keys(all.farm, "loop") == 3);
-  let_one_come(all.client, false);
+  assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
+  eventually(loopback_keys(farm, "loop") == 3);
+  expect(false, NULL);
   redlock_lock_free(lock);
-  close_scene(&all);
 }
 
 /* Other threads wait for it. */
 TEST(missing_sender_delays_no_thread) {
-  scene all;
-  open_scene(&all);
-  call sender = {
-      .client = all.client, .lock = make_lock(all.client, "held", true), .held_up = true};
-  call next = {.client = all.client, .lock = make_lock(all.client, "next", false)};
-  rl_client_enter(all.client);
-  all.client->callers.arriving = 1;
-  rl_client_leave(all.client);
+  call sender = {.lock = patient_lock(), .held_up = true};
+  call next = {.lock = new_lock(client, "next", NULL)};
+  expect(true, NULL);
   begin(&sender);
   eventually(sleeps(&sender));
-  assert_ptr_equal(all.client->callers.sender, rl_caller_of(sender.lock));
-  rl_client_enter(all.client);
-  all.client->callers.arriving = 0; /* The other thread has arrived. */
-  rl_client_leave(all.client);
+  assert_ptr_equal(client->callers.sender, rl_caller_of(sender.lock));
+  expect(false, client->callers.sender); /* The other thread has arrived. */
   redlock_lock_cancel(sender.lock);
-  eventually(polls(&all.poller)); /* Keys that it may have set are released. */
+  eventually(polls(&poller)); /* Keys that it may have set are released. */
   begin(&next);
   eventually(result_of(&next) == REDLOCK_OK);
   atomic_store(&let_go, true);
-  assert_int_equal(pthread_join(sender.thread, NULL), 0);
-  assert_int_equal(pthread_join(next.thread, NULL), 0);
+  end(&sender);
+  end(&next);
   assert_error(result_of(&sender), REDLOCK_E_CANCELLED);
-  redlock_lock_free(sender.lock);
-  redlock_lock_free(next.lock);
-  close_scene(&all);
 }
 
 /* Another thread sends it while it sleeps; the time-out of its nodes counts. */
 static int launch_by_another(void) {
-  scene all;
   rl_caller sender = {0};
   redlock_options options = {.node_timeout_us = 300 * MS};
-  open_scene(&all);
-  call next = {.client = all.client};
-  assert_error(redlock_lock_new(&next.lock, all.client, "next", 4, &options), REDLOCK_OK);
-  rl_client_enter(all.client);
-  all.client->callers.arriving = 1;
-  all.client->callers.sender = &sender;
-  all.client->callers.unsent = true;
-  all.client->callers.send_us = REDLOCK_NEVER;
-  rl_client_leave(all.client);
+  call next = {.lock = new_lock(client, "next", &options)};
+  rl_client_enter(client);
+  client->callers.arriving = 1;
+  client->callers.sender = &sender;
+  client->callers.unsent = true;
+  client->callers.send_us = REDLOCK_NEVER;
+  rl_client_leave(client);
   begin(&next);
   eventually(sleeps(&next));
-  assert_true(all.client->callers.unsent_operations);
+  assert_true(client->callers.unsent_operations);
   atomic_store(&hold_poller_up, true);
-  rl_client_enter(all.client);
-  all.client->callers.arriving = 0;
-  all.client->callers.sender = NULL;
-  rl_client_leave(all.client);
-  eventually(loopback_keys(all.farm, "next") == 3);
+  expect(false, NULL);
+  eventually(loopback_keys(farm, "next") == 3);
   eventually(result_of(&next) != REDLOCK_PENDING);
   atomic_store(&hold_poller_up, false);
-  assert_int_equal(pthread_join(next.thread, NULL), 0);
-  int result = result_of(&next);
-  redlock_lock_free(next.lock);
-  close_scene(&all);
-  return result;
+  end(&next);
+  return result_of(&next);
 }
 
 /* After a long stall of this process the nodes may count as late: retry. */
@@ -304,6 +257,8 @@ TEST(sleeper_checks_an_operation_that_another_thread_sent) {
   bool stalled = true;
   witness_start();
   for (unsigned i = 0; i < 20 && result != REDLOCK_OK && stalled; i++) {
+    assert_int_equal(close_scene(NULL), 0);
+    (void)open_scene(NULL);
     redlock_time began_us = redlock_now();
     result = launch_by_another();
     stalled = witness_delay_us(began_us) > 100 * MS;
@@ -312,141 +267,114 @@ TEST(sleeper_checks_an_operation_that_another_thread_sent) {
 }
 
 TEST(missing_entropy_fails_only_acquires) {
-  scene all;
-  open_scene(&all);
-  call next = {.client = all.client, .lock = make_lock(all.client, "next", false)};
+  call next = {.lock = new_lock(client, "next", NULL)};
   atomic_store(&no_entropy, true);
-  let_one_come(all.client, true);
+  expect(true, NULL);
   begin(&next);
-  eventually(result_of(&next) != REDLOCK_PENDING || result_of(&all.poller) != REDLOCK_PENDING);
+  eventually(result_of(&next) != REDLOCK_PENDING || result_of(&poller) != REDLOCK_PENDING);
   eventually(result_of(&next) != REDLOCK_PENDING);
   atomic_store(&no_entropy, false);
-  let_one_come(all.client, false);
-  assert_int_equal(pthread_join(next.thread, NULL), 0);
+  expect(false, NULL);
+  end(&next);
   assert_error(result_of(&next), REDLOCK_E_SYSTEM);
-  assert_int_equal(result_of(&all.poller), REDLOCK_PENDING);
-  redlock_lock_free(next.lock);
-  close_scene(&all);
+  assert_int_equal(result_of(&poller), REDLOCK_PENDING);
 }
 
 /* Between its check of wake-ups and its sleep. Later calls go on. */
 TEST(wakeup_reaches_a_thread_that_falls_asleep) {
-  scene all;
   rl_caller sender = {0};
-  open_scene(&all);
-  call late = {.client = all.client, .lock = make_lock(all.client, "held", true), .wakes_up = true};
-  call next = {.client = all.client, .lock = make_lock(all.client, "held", true)};
+  call late = {.lock = patient_lock(), .wakes_up = true};
+  call next = {.lock = patient_lock()};
   atomic_store(&hold_poller_up, true);
-  rl_client_enter(all.client);
-  all.client->callers.arriving = 1;
-  all.client->callers.sender = &sender;
-  rl_client_leave(all.client);
+  expect(true, &sender);
   begin(&late);
-  eventually(atomic_load(&all.client->callers.wakeups) == 1);
+  eventually(atomic_load(&client->callers.wakeups) == 1);
   eventually(sleeps(&late) || result_of(&late) != REDLOCK_PENDING);
-  rl_client_enter(all.client);
-  all.client->callers.arriving = 0;
-  all.client->callers.sender = NULL;
-  rl_client_leave(all.client);
+  expect(false, NULL);
   begin(&next);
   eventually(sleeps(&next));
   atomic_store(&hold_poller_up, false);
-  eventually(result_of(&all.poller) == REDLOCK_E_CANCELLED);
+  eventually(result_of(&poller) == REDLOCK_E_CANCELLED);
   eventually(result_of(&late) == REDLOCK_E_CANCELLED);
   assert_int_equal(result_of(&next), REDLOCK_PENDING);
   redlock_lock_cancel(next.lock);
-  assert_int_equal(pthread_join(late.thread, NULL), 0);
-  assert_int_equal(pthread_join(next.thread, NULL), 0);
-  redlock_lock_free(late.lock);
-  redlock_lock_free(next.lock);
-  close_scene(&all);
+  end(&late);
+  end(&next);
 }
 
 #define GROUP_MISSING 9 /* one more than are posted at once: one may be woken to poll */
 #define CROWD 14
 
-typedef struct group {
-  scene all;
-  call calls[CROWD];
-} group;
+static call crowd[CROWD];
 
 /* They sleep, and the first ones will be missing after they are woken. */
-static void open_group(group *self) {
-  open_scene(&self->all);
+static void begin_crowd(void) {
   for (unsigned i = 0; i < CROWD; i++) {
-    self->calls[i] = (call){.client = self->all.client,
-                            .lock = make_lock(self->all.client, "held", true),
-                            .held_up = i < GROUP_MISSING};
-    begin(&self->calls[i]);
-    eventually(sleeps(&self->calls[i]));
+    crowd[i] = (call){.lock = patient_lock(), .held_up = i < GROUP_MISSING};
+    begin(&crowd[i]);
+    eventually(sleeps(&crowd[i]));
   }
-  eventually(polls(&self->all.poller));
+  eventually(polls(&poller));
 }
 
-static void close_group(group *self) {
-  atomic_store(&let_go, true);
+static void cancel_crowd(void) {
   for (unsigned i = 0; i < CROWD; i++) {
-    assert_int_equal(pthread_join(self->calls[i].thread, NULL), 0);
-    assert_error(result_of(&self->calls[i]), REDLOCK_E_CANCELLED);
-    redlock_lock_free(self->calls[i].lock);
-  }
-  assert_null(rl_callers_first(&self->all.client->callers.asleep));
-  assert_null(rl_callers_first(&self->all.client->callers.unposted));
-  assert_int_equal(self->all.client->callers.arriving, 0);
-  close_scene(&self->all);
-}
-
-static void cancel_group(group *self) {
-  for (unsigned i = 0; i < CROWD; i++) {
-    redlock_lock_cancel(self->calls[i].lock);
+    redlock_lock_cancel(crowd[i].lock);
   }
 }
 
-static unsigned due_of(group *self) {
-  unsigned due = 0;
-  rl_client_enter(self->all.client);
-  for (unsigned i = 0; i < CROWD; i++) {
-    const rl_caller *caller = rl_caller_of(self->calls[i].lock);
-    due += caller != NULL && caller->unposted;
-  }
-  rl_client_leave(self->all.client);
-  return due;
-}
-
-static void eventually_all_that_can_have_come(group *self) {
+/* All that can come do so; then the missing ones do. */
+static void end_crowd(void) {
   for (unsigned i = GROUP_MISSING; i < CROWD; i++) {
-    eventually(result_of(&self->calls[i]) == REDLOCK_E_CANCELLED);
+    eventually(result_of(&crowd[i]) == REDLOCK_E_CANCELLED);
   }
   for (unsigned i = 0; i < GROUP_MISSING; i++) {
-    assert_int_equal(result_of(&self->calls[i]), REDLOCK_PENDING);
+    assert_int_equal(result_of(&crowd[i]), REDLOCK_PENDING);
   }
+  atomic_store(&let_go, true);
+  for (unsigned i = 0; i < CROWD; i++) {
+    end(&crowd[i]);
+    assert_error(result_of(&crowd[i]), REDLOCK_E_CANCELLED);
+  }
+  assert_null(rl_callers_first(&client->callers.asleep));
+  assert_null(rl_callers_first(&client->callers.unposted));
+  assert_int_equal(client->callers.arriving, 0);
+}
+
+static unsigned unposted_count(void) {
+  unsigned count = 0;
+  rl_client_enter(client);
+  for (unsigned i = 0; i < CROWD; i++) {
+    const rl_caller *caller = rl_caller_of(crowd[i].lock);
+    count += caller != NULL && caller->unposted;
+  }
+  rl_client_leave(client);
+  return count;
 }
 
 TEST(woken_threads_are_posted_eight_at_a_time) {
-  group many;
-  open_group(&many);
+  begin_crowd();
   atomic_store(&hold_poller_up, true);
-  cancel_group(&many);
-  assert_int_equal(due_of(&many), CROWD - 8);
-  assert_int_equal(due_of(&many), CROWD - 8);
+  cancel_crowd();
+  assert_int_equal(unposted_count(), CROWD - 8);
+  assert_int_equal(unposted_count(), CROWD - 8);
   atomic_store(&hold_poller_up, false);
-  eventually_all_that_can_have_come(&many);
-  close_group(&many);
+  end_crowd();
 }
 
 TEST(eight_missing_threads_delay_no_other_thread) {
-  group many;
-  open_group(&many);
-  cancel_group(&many);
-  eventually_all_that_can_have_come(&many);
-  close_group(&many);
+  begin_crowd();
+  cancel_crowd();
+  end_crowd();
 }
 
 /* The poller leaves, too, and no thread is left to poll. */
 TEST(missing_threads_delay_no_thread_after_a_wakeup) {
-  group many;
-  open_group(&many);
-  redlock_client_wakeup(many.all.client);
-  eventually_all_that_can_have_come(&many);
-  close_group(&many);
+  begin_crowd();
+  redlock_client_wakeup(client);
+  end_crowd();
+}
+
+int main(void) {
+  return tests_run(&(tests_fixture){.before = open_scene, .after = close_scene});
 }

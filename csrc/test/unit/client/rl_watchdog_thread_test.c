@@ -6,7 +6,6 @@
 #include "client/rl_watchdog.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -94,14 +93,6 @@ static int start(void) {
   return error;
 }
 
-static void wait_for_sleeps(unsigned count) {
-  redlock_time until_us = redlock_now() + 20 * SECONDS;
-  while (atomic_load(&sleeps) < count) {
-    assert_true(redlock_now() < until_us);
-    (void)poll(NULL, 0, 1);
-  }
-}
-
 static void forget_sleeps(void) {
   rl_client_enter(client);
   atomic_store(&sleeps, 0);
@@ -113,14 +104,6 @@ static bool polls(void) {
   bool does = client->callers.poller == &client->watchdog.self;
   rl_client_leave(client);
   return does;
-}
-
-static void wait_until_it_polls(void) {
-  redlock_time until_us = redlock_now() + 20 * SECONDS;
-  while (!polls()) {
-    assert_true(redlock_now() < until_us);
-    (void)poll(NULL, 0, 1);
-  }
 }
 
 /* Starts an acquire that waits for |address|. */
@@ -144,13 +127,13 @@ TEST(watchdog_polls_while_the_loop_is_absent) {
   redlock_lock *lock = begin_acquire(farm->nodes[0].address);
   assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
   assert_error(start(), REDLOCK_OK);
-  wait_until_it_polls();
+  eventually(polls());
   forget_sleeps();
   assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
   loopback_lock(farm);
   loopback_down(farm, 0); /* That ends its wait. */
   loopback_unlock(farm);
-  wait_for_sleeps(1);
+  eventually(atomic_load(&sleeps) >= 1);
   rl_client_enter(client);
   assert_true(first_sleep_us >= LOOP_US); /* It sleeps once. */
   rl_client_leave(client);
@@ -163,14 +146,10 @@ TEST(watchdog_sleeps_between_turns_without_entropy) {
   atomic_store(&no_entropy, true);
   forget_sleeps();
   assert_error(start(), REDLOCK_OK);
-  wait_for_sleeps(3);
+  eventually(atomic_load(&sleeps) >= 3);
   assert_error(redlock_lock_result(lock), REDLOCK_PENDING);
   atomic_store(&no_entropy, false);
-  redlock_time until_us = redlock_now() + 20 * SECONDS;
-  while (redlock_lock_result(lock) == REDLOCK_PENDING) {
-    assert_true(redlock_now() < until_us);
-    (void)poll(NULL, 0, 1);
-  }
+  eventually(redlock_lock_result(lock) != REDLOCK_PENDING);
   assert_error(redlock_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   redlock_lock_free(lock);
 }
@@ -211,7 +190,7 @@ TEST(watchdog_runs_again_after_a_fork_during_its_stop) {
   assert_null(client->watchdog.on_lost);
   assert_int_equal(rl_event_fd(&client->watchdog.event), -1);
   assert_error(start(), REDLOCK_OK);
-  wait_until_it_polls();
+  eventually(polls());
 }
 
 TEST(closed_client_has_no_watchdog) {
@@ -260,7 +239,7 @@ TEST(earlier_loss_is_reported_once_if_unfetched) {
   atomic_store(&calls, 0);
   client->watchdog.forbidden = false;
   assert_error(start(), REDLOCK_OK);
-  wait_until_it_polls();
+  eventually(polls());
   assert_int_equal(atomic_load(&calls), 1);
   assert_ptr_equal(redlock_client_next_lost(client), lock);
   assert_error(redlock_client_on_lost(client, count_calls, &calls), REDLOCK_OK);

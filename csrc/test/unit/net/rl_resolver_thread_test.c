@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdatomic.h>
 
 #include "client/rl_client.h"
@@ -16,8 +15,6 @@
 #include "net/rl_resolver.h"
 #include "os/rl_thread.h"
 #include "rl_test.h"
-
-#define PATIENCE_US (120 * REDLOCK_SECONDS) /* far more than any machine needs */
 
 /* Thread-local memory of the program, which is part of each stack. */
 static _Thread_local volatile char host_memory[(size_t)1 << 20];
@@ -123,17 +120,11 @@ static size_t descriptors(void) {
 
 /* As look_up(), once it may begin: abandoned look-ups may still be in progress. */
 static rl_resolver *look_up_in_turn(const char *host, int port) {
-  redlock_time until_us = redlock_now() + PATIENCE_US;
-  for (;;) {
-    bool busy = true;
-    rl_resolver *resolver = begin(host, port, &busy);
-    if (!busy) {
-      return resolver;
-    }
-    assert_null(resolver);
-    assert_true(redlock_now() < until_us);
-    (void)poll(NULL, 0, 1);
-  }
+  bool busy = true;
+  rl_resolver *resolver = NULL;
+  eventually((resolver = begin(host, port, &busy), !busy));
+  assert_non_null(resolver);
+  return resolver;
 }
 
 TEST(look_up_can_be_given_up_at_any_time) {
@@ -143,7 +134,6 @@ TEST(look_up_can_be_given_up_at_any_time) {
     unsigned place = i * 5 % 8;
     rl_resolver_free(flying[place]);
     flying[place] = look_up_in_turn("localhost", (int)i + 1);
-    assert_non_null(flying[place]);
     if (i % 3 == 0) {
       struct addrinfo *addresses = NULL;
       const char *error;
@@ -157,11 +147,7 @@ TEST(look_up_can_be_given_up_at_any_time) {
   }
   rl_resolver_free(NULL);
   /* The threads close every descriptor when they end. */
-  redlock_time until_us = redlock_now() + PATIENCE_US;
-  while (descriptors() > before) {
-    assert_true(redlock_now() < until_us);
-    (void)poll(NULL, 0, 1);
-  }
+  eventually(descriptors() <= before);
 }
 
 TEST(abandoned_answer_is_freed) {
@@ -172,18 +158,13 @@ TEST(abandoned_answer_is_freed) {
   assert_int_equal(poll(&ready, 1, 20000), 1);
   assert_int_equal(atomic_load(&look_ups_lists), before + 1);
   rl_resolver_free(resolver);
-  redlock_time until_us = redlock_now() + PATIENCE_US;
-  while (atomic_load(&look_ups_lists) > before) { /* The thread may still refer to it. */
-    assert_true(redlock_now() < until_us);
-    (void)poll(NULL, 0, 1);
-  }
+  eventually(atomic_load(&look_ups_lists) <= before); /* The thread may still refer to it. */
 }
 
 TEST(many_concurrent_look_ups_end) {
   rl_resolver *many[32];
   for (unsigned i = 0; i < COUNT_OF(many); i++) {
     many[i] = look_up_in_turn("localhost", 1000 + (int)i);
-    assert_non_null(many[i]);
   }
   for (unsigned i = 0; i < COUNT_OF(many); i++) {
     const char *error = NULL;
@@ -218,7 +199,6 @@ TEST(the_33rd_concurrent_look_up_is_busy) {
   atomic_store(&look_ups_wait, true);
   for (unsigned i = 0; i < COUNT_OF(hanging); i++) {
     hanging[i] = look_up_in_turn("localhost", 7777);
-    assert_non_null(hanging[i]);
   }
   for (unsigned i = 0; i < 3; i++) {
     assert_null(begin("localhost", 1, &busy));
@@ -231,7 +211,6 @@ TEST(the_33rd_concurrent_look_up_is_busy) {
   assert_true(busy);
   atomic_store(&look_ups_wait, false);
   rl_resolver *next = look_up_in_turn("localhost", 1);
-  assert_non_null(next);
   rl_resolver_free(next);
 }
 
@@ -244,21 +223,13 @@ TEST(close_leaves_a_look_up_to_its_thread) {
   assert_error(redlock_lock_new(&lock, client, "r", 1, NULL), REDLOCK_OK);
   atomic_store(&look_ups_wait, true);
   assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
-  redlock_time until_us = redlock_now() + PATIENCE_US;
-  while (client->sockets[0].resolver == NULL) { /* Earlier look-ups may have all slots. */
-    assert_true(redlock_now() < until_us);
-    assert_error(redlock_client_process(client, NULL, 0), REDLOCK_OK);
-  }
+  eventually((redlock_client_process(client, NULL, 0), client->sockets[0].resolver != NULL));
   int fd = rl_resolver_fd(client->sockets[0].resolver);
   assert_error(redlock_client_close(client, 0), REDLOCK_OK);
   assert_null(client->sockets[0].resolver);
   assert_true(fcntl(fd, F_GETFD) >= 0); /* The thread uses it, too. */
   atomic_store(&look_ups_wait, false);
-  until_us = redlock_now() + PATIENCE_US;
-  while (fcntl(fd, F_GETFD) >= 0) {
-    assert_true(redlock_now() < until_us);
-    (void)poll(NULL, 0, 1);
-  }
+  eventually(fcntl(fd, F_GETFD) < 0);
   redlock_lock_free(lock);
   redlock_client_free(client);
 }

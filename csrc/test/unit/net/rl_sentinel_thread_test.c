@@ -7,7 +7,6 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -85,18 +84,6 @@ static void finish(script *self) {
   (void)close(self->listener);
 }
 
-/* Half a second is too short on a stopped machine: asks again until |condition| is true. */
-#define PATIENCE_US (120 * REDLOCK_SECONDS)
-#define asks_until(condition)                                                                      \
-  do {                                                                                             \
-    redlock_time until_us = redlock_now() + PATIENCE_US;                                           \
-    while (!(condition)) {                                                                         \
-      if (redlock_now() > until_us) {                                                              \
-        fail_msg("in vain waited for: %s: %s", #condition, error);                                 \
-      }                                                                                            \
-    }                                                                                              \
-  } while (0)
-
 /* Asks |count| Sentinels. Returns true with the master in |found|, or false with |error|. */
 static rl_sentinel_master found;
 static rl_sentinel_connection connection = {.fd = -1};
@@ -119,7 +106,7 @@ static bool ask(const script *scripts, unsigned count, const char *login) {
 TEST(sentinel_names_its_master) {
   script one;
   begin(&one, MASTER, strlen(QUESTION));
-  asks_until(ask(&one, 1, ""));
+  eventually(ask(&one, 1, ""));
   finish(&one);
   assert_string_equal(found.host, "10.0.0.1");
   assert_string_equal(found.port, "6380");
@@ -131,11 +118,11 @@ TEST(sentinel_gets_its_login_first) {
   static const char alone[] = "*2\r\n$4\r\nAUTH\r\n$6\r\n" SECRET "\r\n" QUESTION;
   script one;
   begin(&one, "+OK\r\n" MASTER, strlen(whole));
-  asks_until(ask(&one, 1, "watch:" SECRET "@"));
+  eventually(ask(&one, 1, "watch:" SECRET "@"));
   finish(&one);
   assert_string_equal(one.received, whole);
   begin(&one, "+OK\r\n" MASTER, strlen(alone));
-  asks_until(ask(&one, 1, ":" SECRET "@"));
+  eventually(ask(&one, 1, ":" SECRET "@"));
   finish(&one);
   assert_string_equal(one.received, alone);
 }
@@ -162,7 +149,7 @@ TEST(sentinel_without_an_answer_is_named) {
     begin(&one, cases[i][0], strlen(QUESTION));
     (void)snprintf(wanted, sizeof wanted, "too few Sentinels name a master: 127.0.0.1:%d%s",
                    one.port, cases[i][1]);
-    asks_until(!ask(&one, 1, "") && strcmp(error, wanted) == 0);
+    eventually(!ask(&one, 1, "") && strcmp(error, wanted) == 0);
     finish(&one);
   }
 }
@@ -183,7 +170,7 @@ TEST(majority_of_sentinels_decides) {
   for (unsigned i = 0; i < 5; i++) {
     begin(&five[i], i == 0 ? NULL : i == 1 ? FORMER : MASTER, strlen(QUESTION));
   }
-  asks_until(ask(five, 5, ""));
+  eventually(ask(five, 5, ""));
   assert_string_equal(found.host, "10.0.0.1");
   for (unsigned i = 0; i < 5; i++) {
     finish(&five[i]);
@@ -196,7 +183,7 @@ TEST(half_of_the_sentinels_decides_nothing) {
   for (unsigned i = 0; i < 4; i++) {
     begin(&four[i], i < 2 ? FORMER : MASTER, strlen(QUESTION));
   }
-  asks_until(!ask(four, 4, "") && strcmp(error, "the Sentinels name different masters") == 0);
+  eventually(!ask(four, 4, "") && strcmp(error, "the Sentinels name different masters") == 0);
   for (unsigned i = 0; i < 4; i++) {
     finish(&four[i]);
   }
@@ -207,7 +194,7 @@ TEST(half_of_the_sentinels_decides_nothing) {
 TEST(sentinel_that_closes_the_connection_is_named) {
   script one;
   begin(&one, "", strlen(QUESTION));
-  asks_until(!ask(&one, 1, "") && strstr(error, ": it has closed the connection") != NULL);
+  eventually(!ask(&one, 1, "") && strstr(error, ": it has closed the connection") != NULL);
   finish(&one);
 }
 
@@ -217,7 +204,7 @@ TEST(majority_ends_the_questions) {
     begin(&three[i], MASTER, strlen(QUESTION));
   }
   unsigned before;
-  asks_until((before = atomic_load(&three[2].asked), ask(three, 3, "")) &&
+  eventually((before = atomic_load(&three[2].asked), ask(three, 3, "")) &&
              atomic_load(&three[2].asked) == before);
   for (unsigned i = 0; i < 3; i++) {
     finish(&three[i]);

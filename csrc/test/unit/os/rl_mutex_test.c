@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "rl_test.h"
@@ -47,7 +46,6 @@ static bool is_held(void) {
 TEST(fork_keeps_the_mutex_and_frees_it_in_the_child) {
   assert_true(rl_mutex_init(&mutex));
   for (unsigned held = 0; held < 2; held++) {
-    int status = -1;
     if (held == 1) {
       rl_mutex_lock(&mutex);
     }
@@ -56,8 +54,7 @@ TEST(fork_keeps_the_mutex_and_frees_it_in_the_child) {
       _exit(is_held() ? 1 : 0);
     }
     assert_true(is_held() == (held == 1));
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
+    assert_int_equal(exit_status(child), 0);
   }
   rl_mutex_unlock(&mutex);
   assert_false(is_held());
@@ -79,9 +76,7 @@ TEST(handler_may_fork_while_its_thread_holds_a_mutex) {
     _exit(0);
   }
   (void)alarm(0);
-  int status = -1;
-  assert_int_equal(waitpid(forked, &status, 0), forked);
-  assert_int_equal(status, 0);
+  assert_int_equal(exit_status(forked), 0);
   rl_mutex_free(&mutex);
 }
 

@@ -8,7 +8,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "rl_test.h"
@@ -39,13 +38,6 @@ static void *work(void *argument) {
   return NULL;
 }
 
-static int wait_for(pid_t child) {
-  int status = -1;
-  assert_true(child > 0);
-  assert_int_equal(waitpid(child, &status, 0), child);
-  return status;
-}
-
 /* A child hangs if a mutex is locked in it; SIGALRM ends it. */
 TEST(child_finds_free_mutexes_and_consistent_data) {
   pthread_t thread;
@@ -62,7 +54,7 @@ TEST(child_finds_free_mutexes_and_consistent_data) {
       rl_mutex_lock(&first);
       _exit(left == right ? 0 : 1);
     }
-    assert_int_equal(wait_for(child), 0);
+    assert_int_equal(exit_status(child), 0);
   }
   atomic_store(&stop, true);
   assert_int_equal(pthread_join(thread, NULL), 0);
@@ -88,7 +80,7 @@ TEST(mutexes_come_and_go_during_forks) {
       if (child == 0) {
         _exit(0);
       }
-      assert_int_equal(wait_for(child), 0);
+      assert_int_equal(exit_status(child), 0);
     }
   }
 }

@@ -6,7 +6,6 @@
 #include "os/rl_semaphore.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 
@@ -52,9 +51,7 @@ TEST(sleep_ends_soon_after_a_suspend) {
   witness_start();
   assert_true(rl_semaphore_init(&semaphore));
   assert_int_equal(pthread_create(&thread, NULL, sleep_for_a_minute, &semaphore), 0);
-  while (!atomic_load(&sleeps)) {
-    (void)poll(NULL, 0, 1);
-  }
+  eventually(atomic_load(&sleeps));
   redlock_time resumed_us = suspend_for(100 * SECONDS);
   assert_int_equal(pthread_join(thread, &posted), 0);
   assert_null(posted);
@@ -96,9 +93,7 @@ TEST(post_ends_a_sleep_and_a_signal_does_not) {
         pthread_create(&thread, NULL, sleep_until_posted, timed == 0 ? NULL : &semaphore), 0);
     for (unsigned i = 1; i <= 5; i++) {
       assert_int_equal(pthread_kill(thread, SIGUSR1), 0);
-      while (atomic_load(&handled) < i) {
-        (void)poll(NULL, 0, 1);
-      }
+      eventually(atomic_load(&handled) >= i);
     }
     assert_false(atomic_load(&woken));
     rl_semaphore_post(&semaphore);

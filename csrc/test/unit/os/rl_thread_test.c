@@ -7,7 +7,6 @@
 
 #include <signal.h>
 #include <stdatomic.h>
-#include <unistd.h>
 
 #include "rl_test.h"
 
@@ -36,22 +35,13 @@ static void *look(void *argument) {
   return self;
 }
 
-static void wait_for(seen *self) {
-  redlock_time until_us = redlock_now() + 20 * SECONDS;
-  while (!atomic_load(&self->ready)) {
-    assert_true(redlock_now() < until_us);
-    (void)usleep(1000);
-  }
-}
-
 TEST(thread_without_a_handle_is_detached) {
   static seen joined, detached; /* A detached thread may still run when the test ends. */
   pthread_t thread;
   void *result = NULL;
   assert_int_equal(rl_thread_start(&thread, STACK, look, &joined), 0);
   assert_int_equal(rl_thread_start(NULL, STACK, look, &detached), 0);
-  wait_for(&joined);
-  wait_for(&detached);
+  eventually(atomic_load(&joined.ready) && atomic_load(&detached.ready));
   assert_false(joined.detached);
   assert_true(detached.detached);
   assert_int_equal(pthread_join(thread, &result), 0);
