@@ -70,6 +70,13 @@ static inline int release(rl_lock *self) {
   return fake_release(world, self);
 }
 
+/* Nodes 0 and 1 answer, the majority of three. Returns the result of |lock|. */
+static inline int majority_answers(void) {
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  return rl_lock_result(lock);
+}
+
 /* Another client holds the key on the first |count| nodes. */
 static inline void let_other_hold(unsigned count, redlock_time ends_us) {
   for (unsigned i = 0; i < count; i++) {
@@ -86,6 +93,19 @@ static inline void take_down(unsigned node) {
 /* Returns when the key ends on a node, or 0 if it is not there. */
 static inline redlock_time expiry(unsigned node) {
   return fake_store_expiry(&world->nodes[node].store, world->now_us, KEY);
+}
+
+/* Ways in which a caller ends an operation in flight. */
+static inline void by_cancelling(void) {
+  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
+}
+
+static inline void by_freeing(void) {
+  rl_lock_free(lock, world->now_us);
+}
+
+static inline void by_closing(void) {
+  rl_core_close(&world->core, world->now_us);
 }
 
 static inline void assert_message(const rl_lock *self, const char *part) {

@@ -193,9 +193,7 @@ TEST(forgotten_script_is_sent_as_text_after_the_decision) {
   forgetful(3);
   world->nodes[0].store.forgot_several = world->nodes[1].store.forgot_several = false;
   assert_error(once(lock), REDLOCK_OK);
-  (void)fake_answer(world, 0);
-  (void)fake_answer(world, 1);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(majority_answers(), REDLOCK_OK);
   world->now_us += 4 * SECONDS;
   assert_false(fake_answer(world, 2).by_text);
   fake_command command = fake_answer(world, 2);
@@ -302,8 +300,7 @@ TEST(heal_without_the_script_leaves_the_keys_to_the_release) {
   fake_store_remove(&world->nodes[1].store, "a");
   assert_error(extend(lock, 0), REDLOCK_OK); /* heals, by the text */
   fake_store_remove(&world->nodes[1].store, "a");
-  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-  fake_turn(world);
+  begin_extend(0);
   for (unsigned i = 0; i < 3; i++) {
     (void)fake_answer(world, i);
   }

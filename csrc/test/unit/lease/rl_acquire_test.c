@@ -158,14 +158,12 @@ TEST(resource_is_any_bytes) {
   world = fake_world_new(1);
   redlock_options options = fake_once();
   lock = fake_lock_of(world, name, sizeof name - 1, &options);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, lock);
   fake_command set = fake_answer(world, 0);
   assert_int_equal(set.key_length, sizeof name - 1);
   assert_memory_equal(set.key, name, sizeof name - 1);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_turn(world);
+  begin_release();
   fake_command release = fake_answer(world, 0);
   assert_int_equal(release.verb, FAKE_RELEASE);
   assert_memory_equal(release.key, name, sizeof name - 1);
@@ -226,7 +224,7 @@ TEST(each_attempt_draws_its_own_token) {
   redlock_options options = fake_once();
   options.retry_count = 2;
   char tokens[3][REDLOCK_TOKEN_LENGTH + 1];
-  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+  let_other_hold(1, REDLOCK_NEVER);
   start(&options);
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
@@ -395,10 +393,7 @@ TEST(quoted_token_with_a_label_is_masked_in_votes) {
     char begins[9];
     redlock_options options = fake_once();
     options.label = "host a, pid 7";
-    world = fake_world_new(1);
-    lock = fake_lock(world, KEY, &options);
-    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-    fake_turn(world);
+    begin(1, &options);
     const char *token = rl_attempt_token(lock->attempt);
     assert_string_equal(token + REDLOCK_TOKEN_LENGTH, ":host a, pid 7");
     (void)snprintf(begins, sizeof begins, "%.8s", token);

@@ -18,8 +18,7 @@ static void take_behind(void) {
   world = fake_world_new(3);
   redlock_options once = fake_once();
   rl_lock *first = fake_lock(world, "first", &once);
-  assert_error(rl_lock_acquire(first, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, first);
   a_majority_answers();
   fake_pass(world, 101 * MS);
   start_once();
@@ -91,8 +90,7 @@ TEST(backfill_asks_a_node_that_has_caught_up) {
 /* The node denies an extend that overtook nothing: its SET is on its way behind it. */
 TEST(extend_does_not_heal_a_node_in_backfill) {
   take_behind();
-  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-  fake_turn(world);
+  begin_extend(0);
   a_majority_answers();
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   (void)fake_answer(world, 2); /* its outstanding command */
@@ -109,14 +107,12 @@ TEST(backfill_skips_a_node_that_is_behind) {
   redlock_options once = fake_once();
   world = fake_world_new(3);
   rl_lock *first = fake_lock(world, "first", &once);
-  assert_error(rl_lock_acquire(first, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, first);
   a_majority_answers();
   fake_pass(world, 101 * MS);
   once.node_timeout_us = 10 * MS;
   lock = fake_lock(world, KEY, &once);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, lock);
   a_majority_answers();
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_error(rl_lock_extend(first, world->now_us, 0, false), REDLOCK_OK);
@@ -148,8 +144,7 @@ TEST(backfill_visits_all_locks_every_100_ms_at_most) {
   quick.node_timeout_us = MS;
   rl_lock *next = fake_lock(world, "next", &quick);
   fake_pass(world, 6 * MS);
-  assert_error(rl_lock_acquire(next, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, next);
   a_majority_answers();
   assert_error(rl_lock_result(next), REDLOCK_OK);
   unsigned sets = world->nodes[2].sets;
@@ -181,8 +176,7 @@ TEST(backfill_does_not_wait_for_a_node_that_disconnects_again) {
 
 TEST(backfill_pauses_during_an_operation) {
   take_behind();
-  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-  fake_turn(world);
+  begin_extend(0);
   (void)fake_answer(world, 2); /* its outstanding command */
   assert_int_equal(world->nodes[2].sets, 1);
   fake_pass(world, 100 * MS); /* No node has answered the extend. */
@@ -197,9 +191,7 @@ TEST(backfill_asks_a_node_that_is_back) {
     world = fake_world_new(3);
     world->nodes[2].policy = refused ? FAKE_REFUSES : FAKE_HANGS;
     start_once();
-    fake_answer(world, 0);
-    fake_answer(world, 1);
-    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_error(majority_answers(), REDLOCK_OK);
     fake_pass(world, 4 * SECONDS); /* longer than a connection may take */
     world->nodes[2].policy = FAKE_ACCEPTS;
     fake_pass(world, SECONDS);
@@ -217,8 +209,7 @@ TEST(backfill_joins_an_extended_lease) {
     fake_answer(world, 0);
     fake_answer(world, 1);
     fake_pass(world, 2 * SECONDS);
-    assert_error(rl_lock_extend(lock, world->now_us, 20 * SECONDS, false), REDLOCK_OK);
-    fake_turn(world);
+    begin_extend(20 * SECONDS);
     if (failed) {
       fake_reply(world, 0, "-OOM\r\n");
       fake_reply(world, 1, "-OOM\r\n");
@@ -254,9 +245,7 @@ TEST(backfill_ends_with_the_lease) {
     world = fake_world_new(3);
     world->nodes[2].policy = FAKE_SILENT;
     start_once();
-    fake_answer(world, 0);
-    fake_answer(world, 1);
-    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    assert_error(majority_answers(), REDLOCK_OK);
     if (what == 0) {
       world->now_us = lock->deadline_us;
       rl_core_input(&world->core, 2, world->now_us, FAKE_HANDSHAKE, strlen(FAKE_HANDSHAKE));

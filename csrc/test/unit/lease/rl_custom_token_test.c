@@ -5,33 +5,27 @@
  */
 #include <time.h>
 
-#include "fake_nodes.h"
 #include "lease/rl_custom_token.h"
-#include "rl_test.h"
 
-static const char KEY[] = "orders:42";
+#include "lease_world.h"
+
 static const char MINE[] = "a token that two programs know";
-static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
 
-static rl_lock *lock_with_token(fake_world *world, const redlock_options *options) {
-  rl_lock *lock = fake_lock(world, KEY, options);
+static rl_lock *lock_with_token(const redlock_options *options) {
+  lock = fake_lock(world, KEY, options);
   assert_error(rl_custom_token_set(lock, MINE, strlen(MINE)), REDLOCK_OK);
   return lock;
 }
 
 TEST(custom_token_serves_one_acquire) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = lock_with_token(world, NULL);
+  world = fake_world_new(3);
+  lock = lock_with_token(NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_int_equal(fake_holders(world, KEY, MINE), 3);
   assert_string_equal(rl_attempt_token(lock->lease), MINE);
   assert_int_equal(lock->lease->token_length, strlen(MINE));
-  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(extend(lock, 0), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_int_equal(lock->lease->token_length, REDLOCK_TOKEN_LENGTH);
@@ -40,10 +34,9 @@ TEST(custom_token_serves_one_acquire) {
 /* A second attempt with the same token could lose its key to the release of the first. */
 TEST(acquire_with_custom_token_is_tried_once) {
   redlock_options often = {.retry_count = 100};
-  fake_world *world = fake_world_new(3);
-  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
-  fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
-  rl_lock *lock = lock_with_token(world, &often);
+  world = fake_world_new(3);
+  let_other_hold(2, REDLOCK_NEVER);
+  lock = lock_with_token(&often);
   assert_error(fake_hold(world, lock), REDLOCK_E_TAKEN);
   fake_pass(world, 5 * SECONDS);
   fake_settle(world);
@@ -55,11 +48,11 @@ TEST(acquire_with_custom_token_is_tried_once) {
 
 /* Another client with the same token keeps its key where the SET was refused. */
 TEST(node_with_same_custom_token_is_not_released) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   for (unsigned i = 0; i < 3; i++) {
     fake_store_put(&world->nodes[i].store, KEY, MINE, REDLOCK_NEVER);
   }
-  rl_lock *lock = lock_with_token(world, NULL);
+  lock = lock_with_token(NULL);
   assert_error(fake_hold(world, lock), REDLOCK_E_TAKEN);
   rl_lock_free(lock, world->now_us);
   fake_settle(world);
@@ -67,56 +60,44 @@ TEST(node_with_same_custom_token_is_not_released) {
 }
 
 /* Ways in which an acquire ends before its nodes have answered. */
-static void by_cancelling(fake_world *world, rl_lock *lock) {
-  rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
-}
-static void by_freeing(fake_world *world, rl_lock *lock) {
-  rl_lock_free(lock, world->now_us);
-}
-static void by_closing(fake_world *world, rl_lock *lock) {
-  (void)lock;
-  rl_core_close(&world->core, world->now_us);
-}
-static void by_time(fake_world *world, rl_lock *lock) {
+static void by_time(void) {
   fake_pass(world, 101 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   fake_pass(world, 200 * MS); /* A failed attempt waits no longer for answers. */
 }
-static void by_broken_connections(fake_world *world, rl_lock *lock) {
+static void by_broken_connections(void) {
   for (unsigned i = 0; i < world->count; i++) {
     fake_break(world, i, "Connection reset by peer");
   }
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
 }
-static void by_errors(fake_world *world, rl_lock *lock) {
+static void by_errors(void) {
   for (unsigned i = 0; i < world->count; i++) {
     (void)fake_reply(world, i, "-ERR the proxy lost its patience\r\n");
   }
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
 }
 
-static void (*const ends[])(fake_world *world, rl_lock *lock) = {
-    by_cancelling, by_freeing, by_closing, by_time, by_broken_connections, by_errors};
+static void (*const ends[])(void) = {by_cancelling,         by_freeing, by_closing, by_time,
+                                     by_broken_connections, by_errors};
 
 /* A key of another client with the same token looks like our own, unless the SET was answered. */
 TEST(unanswered_acquire_spares_same_token_of_another_client) {
   redlock_options once = fake_once();
   for (unsigned i = 0; i < COUNT_OF(ends); i++) {
-    fake_world *world = fake_world_new(3);
+    world = fake_world_new(3);
     for (unsigned k = 0; k < 3; k++) {
       fake_store_put(&world->nodes[k].store, KEY, MINE, REDLOCK_NEVER);
     }
-    rl_lock *lock = lock_with_token(world, &once);
-    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-    fake_turn(world);
-    ends[i](world, lock);
+    lock = lock_with_token(&once);
+    fake_begin_acquire(world, lock);
+    ends[i]();
     for (unsigned k = 0; k < 20; k++) {
       fake_settle(world);
       fake_pass(world, SECONDS);
     }
     assert_int_equal(fake_holders(world, KEY, MINE), 3);
     assert_int_equal(world->core.attempts.live, 0);
-    assert_true(fake_world_end(world));
   }
 }
 
@@ -124,22 +105,20 @@ TEST(unanswered_acquire_spares_same_token_of_another_client) {
 TEST(failed_acquire_releases_keys_it_certainly_set) {
   redlock_options once = fake_once();
   for (unsigned i = 0; i < 4; i++) { /* the ways that leave the connections alone */
-    fake_world *world = fake_world_new(3);
-    rl_lock *lock = lock_with_token(world, &once);
-    assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-    fake_turn(world);
+    world = fake_world_new(3);
+    lock = lock_with_token(&once);
+    fake_begin_acquire(world, lock);
     (void)fake_answer(world, 0);
-    ends[i](world, lock);
+    ends[i]();
     fake_settle(world);
     assert_int_equal(fake_keys(world, KEY), 0);
     assert_int_equal(world->core.attempts.live, 0);
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(node_that_lost_key_is_healed_by_automatic_extend) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = lock_with_token(world, NULL);
+  world = fake_world_new(3);
+  lock = lock_with_token(NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   fake_store_remove(&world->nodes[2].store, KEY);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
@@ -148,9 +127,7 @@ TEST(node_that_lost_key_is_healed_by_automatic_extend) {
 }
 
 TEST(refused_acquire_uses_token_up) {
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  hold(1, NULL);
   assert_error(rl_custom_token_set(lock, MINE, strlen(MINE)), REDLOCK_OK);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_E_HELD);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
@@ -162,8 +139,8 @@ TEST(refused_acquire_uses_token_up) {
 TEST(acquire_that_ends_before_sending_uses_token_up) {
   redlock_options options = {.ttl_us = 2 * MS};
   for (unsigned cancelled = 0; cancelled <= 1; cancelled++) {
-    fake_world *world = fake_world_new(1);
-    rl_lock *lock = lock_with_token(world, cancelled ? NULL : &options);
+    world = fake_world_new(1);
+    lock = lock_with_token(cancelled ? NULL : &options);
     assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
     if (cancelled) {
       rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
@@ -173,13 +150,12 @@ TEST(acquire_that_ends_before_sending_uses_token_up) {
     assert_int_equal(world->nodes[0].sets, 0);
     assert_int_equal(world->core.attempts.live, 0);
     assert_null(lock->attempt);
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(second_custom_token_replaces_first) {
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = lock_with_token(world, NULL);
+  world = fake_world_new(1);
+  lock = lock_with_token(NULL);
   rl_lock *third = fake_lock(world, "third", NULL);
   rl_lock *other = fake_lock(world, "other", NULL);
   assert_error(rl_custom_token_set(other, OTHER, strlen(OTHER)), REDLOCK_OK);
@@ -194,8 +170,8 @@ TEST(second_custom_token_replaces_first) {
 
 TEST(freed_lock_and_forked_child_drop_custom_token) {
   for (unsigned forked = 0; forked <= 1; forked++) {
-    fake_world *world = fake_world_new(1);
-    rl_lock *lock = lock_with_token(world, NULL);
+    world = fake_world_new(1);
+    lock = lock_with_token(NULL);
     if (forked) {
       rl_core_reset(&world->core);
     } else {
@@ -203,19 +179,18 @@ TEST(freed_lock_and_forked_child_drop_custom_token) {
     }
     assert_true(forked == 0 || lock->extension->custom_token == NULL);
     assert_int_equal(world->core.attempts.live, 0);
-    assert_true(fake_world_end(world));
   }
 }
 
 /* Returns the processor time of setting tokens and freeing locks beside |others| with a token. */
 static double time_beside(unsigned others) {
-  fake_world *world = fake_world_new(1);
+  world = fake_world_new(1);
   for (unsigned i = 0; i < others; i++) {
     assert_error(rl_custom_token_set(fake_lock(world, KEY, NULL), "x", 1), REDLOCK_OK);
   }
   clock_t begun = clock();
   for (unsigned i = 0; i < 2000; i++) {
-    rl_lock *lock = fake_lock(world, KEY, NULL);
+    lock = fake_lock(world, KEY, NULL);
     if (i % 2 == 0) {
       assert_error(rl_custom_token_set(lock, "x", 1), REDLOCK_OK);
     }

@@ -34,8 +34,7 @@ static uint64_t clock_of(void) {
 static void acquiring(unsigned count) {
   open_world(count);
   lock = fake_lock(world, KEY, &FENCED);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, lock);
 }
 
 static void hold_fenced(unsigned count) {
@@ -75,17 +74,13 @@ TEST(first_proposal_uses_clock_of_program) {
       rl_node_clock_note(&world->core.wall, clock_of() + 5000, world->now_us, world->now_us));
   lock = fake_lock(world, KEY, &FENCED);
   world->now_us += SECONDS;
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, lock);
   assert_true(world->nodes[2].queue[0].fence == (clock_of() + 5000) / RL_FENCE_TICK_US);
-  (void)fake_answer(world, 0);
-  (void)fake_answer(world, 1);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(majority_answers(), REDLOCK_OK);
   assert_true(token_of(lock) == (clock_of() + 5000) / RL_FENCE_TICK_US);
   assert_error(release(lock), REDLOCK_OK);
   world->now_us += SECONDS; /* From now on it goes by theirs. */
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, lock);
   assert_true(world->nodes[2].queue[0].fence == (clock_of() + 300) / RL_FENCE_TICK_US);
   fake_settle(world);
 }
@@ -99,8 +94,7 @@ TEST(next_proposal_is_median_of_clocks) {
   rl_lock *other = fake_lock(world, "other", &FENCED);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   fake_pass(world, 5 * SECONDS);
-  assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, other);
   for (unsigned i = 0; i < 3; i++) {
     assert_true(world->nodes[i].queue[0].fence == (clock_of() + 300) / RL_FENCE_TICK_US);
   }
@@ -116,8 +110,7 @@ TEST(proposal_exceeds_each_token_seen) {
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_true(token_of(lock) == seen);
   assert_error(release(lock), REDLOCK_OK);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, lock);
   assert_true(world->nodes[0].queue[0].fence == seen + 1);
   fake_settle(world);
   assert_true(token_of(lock) == seen + 1);
@@ -129,8 +122,7 @@ TEST(acquire_without_fence_has_no_token) {
   rl_lock *plain = fake_lock(world, "plain", NULL);
   assert_error(release(lock), REDLOCK_OK);
   assert_error(rl_lock_acquire(lock, world->now_us, &off, false), REDLOCK_OK);
-  assert_error(rl_lock_acquire(plain, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, plain);
   for (unsigned i = 0; i < 2; i++) {
     assert_false(world->nodes[0].queue[i].watched);
   }
@@ -148,9 +140,7 @@ TEST(majority_confirms_greatest_number) {
   acquiring(3);
   uint64_t ahead = clock_of() + 7;
   set_counter(1, KEY, ahead - 1);
-  (void)fake_answer(world, 0);
-  (void)fake_answer(world, 1);
-  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_error(majority_answers(), REDLOCK_PENDING);
   assert_true(rl_lock_remaining(lock, world->now_us) == 0);
   assert_int_equal(fake_next(world, 1), FAKE_OTHER); /* It has said it. */
   assert_int_equal(fake_next(world, 0), FAKE_CONFIRM);
@@ -185,7 +175,7 @@ TEST(node_without_key_does_not_confirm) {
   set_counter(1, KEY, clock_of() + 6);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
-  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+  let_other_hold(1, REDLOCK_NEVER);
   (void)fake_answer(world, 0);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_message(lock,
@@ -236,8 +226,7 @@ TEST(node_whose_connection_broke_is_not_asked_to_confirm) {
   options.node_timeout_us = SECONDS;
   open_world(3);
   lock = fake_lock(world, KEY, &options);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, lock);
   set_counter(1, KEY, clock_of() + 6);
   set_counter(2, KEY, clock_of() + 60);
   (void)fake_answer(world, 0);
@@ -293,8 +282,7 @@ TEST(token_confirmed_after_deadline_grants_nothing) {
   options.node_timeout_us = 100 * MS;
   open_world(3);
   lock = fake_lock(world, KEY, &options);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, lock);
   set_counter(1, KEY, clock_of() + 6);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
@@ -306,26 +294,15 @@ TEST(token_confirmed_after_deadline_grants_nothing) {
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
-static void by_cancelling(rl_lock *self) {
-  rl_lock_cancel(self, world->now_us, REDLOCK_E_CANCELLED);
-}
-static void by_freeing(rl_lock *self) {
-  rl_lock_free(self, world->now_us);
-}
-static void by_closing(rl_lock *self) {
-  (void)self;
-  rl_core_close(&world->core, world->now_us);
-}
-
 TEST(operation_ended_during_confirmation_leaves_nothing) {
-  static void (*const ways[])(rl_lock *) = {by_cancelling, by_freeing, by_closing};
+  static void (*const ways[])(void) = {by_cancelling, by_freeing, by_closing};
   for (unsigned i = 0; i < COUNT_OF(ways); i++) {
     acquiring(3);
     set_counter(1, KEY, clock_of() + 6);
     (void)fake_answer(world, 0);
     (void)fake_answer(world, 1);
     assert_int_equal(fake_next(world, 0), FAKE_CONFIRM);
-    ways[i](lock);
+    ways[i]();
     fake_settle(world);
     assert_int_equal(fake_keys(world, KEY), 0);
   }
@@ -407,8 +384,7 @@ TEST(refused_text_repeats_scripts_behind_it) {
   rl_lock *b = fake_lock(world, "b", &FENCED);
   rl_lock *a = fake_lock(world, "a", &FENCED); /* The newest is sent first when a node comes up. */
   assert_error(rl_lock_acquire(a, world->now_us, NULL, false), REDLOCK_OK);
-  assert_error(rl_lock_acquire(b, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, b);
   (void)fake_reply(world, 0, "-LOADING Redis is loading the dataset in memory\r\n");
   assert_error(rl_lock_result(a), REDLOCK_E_UNAVAILABLE);
   assert_false(world->nodes[0].queue[0].by_text);
@@ -418,13 +394,11 @@ TEST(refused_text_repeats_scripts_behind_it) {
   fake_settle(world);
   assert_error(rl_lock_result(b), REDLOCK_OK);
   assert_error(release(b), REDLOCK_OK);
-  assert_error(rl_lock_acquire(a, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, a);
   assert_false(world->nodes[0].queue[0].by_text);
   (void)fake_reply(world, 0, "-NOSCRIPT No matching script.\r\n");
   (void)fake_reply(world, 0, "-BUSY Redis is busy running a script.\r\n"); /* It never ran. */
-  assert_error(rl_lock_acquire(b, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, b);
   assert_true(world->nodes[0].queue[0].by_text);
   fake_settle(world);
 }
@@ -440,8 +414,7 @@ TEST(node_without_script_gets_its_text) {
     world->nodes[i].store.forgot_watched = true;
   }
   set_counter(1, KEY, clock_of() + 60);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, lock);
   for (unsigned i = 0; i < 2; i++) {
     assert_false(world->nodes[i].queue[0].by_text);
     (void)fake_answer(world, i);
@@ -633,8 +606,7 @@ TEST(attached_lease_keeps_fencing_token) {
   assert_error(extend(heir, 0), REDLOCK_OK);
   assert_true(counter(2) == token);
   assert_error(release(heir), REDLOCK_OK);
-  assert_error(rl_lock_acquire(heir, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, heir);
   assert_true(world->nodes[0].queue[0].fence == token + 1); /* It has seen it. */
   fake_settle(world);
   assert_true(token_of(heir) > token);

@@ -126,8 +126,7 @@ TEST(node_that_returns_after_hold_at_least_deletes_key) {
 /* HLD-4 */
 TEST(key_that_late_command_prolongs_is_deleted_in_time) {
   hold_at_least(3, 5 * SECONDS);
-  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-  fake_turn(world);
+  begin_extend(0);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   fake_break(world, 2, "Connection reset by peer");
@@ -145,11 +144,8 @@ TEST(key_that_late_command_prolongs_is_deleted_in_time) {
 /* Releases a lock. Node 2 executes the release |late_us| later than the other nodes. */
 static void released_late(redlock_duration hold_us, redlock_duration late_us) {
   hold_at_least(3, hold_us);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_turn(world);
-  (void)fake_answer(world, 0);
-  (void)fake_answer(world, 1);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  begin_release();
+  assert_error(majority_answers(), REDLOCK_OK);
   fake_pass(world, late_us);
   (void)fake_answer(world, 2);
   assert_in_range(expiry(2), end_of(hold_us) + late_us - MS, end_of(hold_us) + late_us + MS);
@@ -175,13 +171,10 @@ TEST(key_kept_after_hold_at_least_is_deleted_at_once) {
 
 TEST(unanswered_release_is_repeated_with_rest_of_time) {
   hold_at_least(3, HOLD_US);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_turn(world);
+  begin_release();
   (void)fake_take(world, 2); /* lost on the way */
   fake_break(world, 2, "Connection reset by peer");
-  (void)fake_answer(world, 0);
-  (void)fake_answer(world, 1);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(majority_answers(), REDLOCK_OK);
   fake_pass(world, 4 * SECONDS);
   fake_settle(world);
   assert_ends(end_of(HOLD_US));
@@ -348,16 +341,14 @@ TEST(twin_that_keeps_key_counts_once) {
   world = fake_world_new(3);
   redlock_options options = holding(HOLD_US);
   lock = fake_lock(world, KEY, &options);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, lock);
   (void)fake_answer(world, 0);
   (void)fake_reply(world, 2, "$-1\r\n");
   (void)fake_answer(world, 1);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   lock->lease->enqueued = 4; /* A release goes to node 2, too: it would dequeue there. */
   fake_store_remove(&world->nodes[1].store, KEY);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_turn(world);
+  begin_release();
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   if (rl_lock_result(lock) == REDLOCK_PENDING) {
@@ -372,8 +363,7 @@ TEST(repeated_release_counts_no_twin_as_loss) {
   world = fake_world_new(5);
   redlock_options options = holding(HOLD_US);
   lock = fake_lock(world, KEY, &options);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, lock);
   (void)fake_reply(world, 0, "$-1\r\n");
   (void)fake_reply(world, 1, "$-1\r\n");
   fake_settle(world);

@@ -58,7 +58,7 @@ TEST(release_deletes_only_own_key) {
 
 TEST(release_of_lost_lock_reports_lost) {
   hold(3, NULL);
-  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
+  let_other_hold(1, REDLOCK_NEVER);
   fake_store_remove(&world->nodes[1].store, KEY);
   assert_error(release(lock), REDLOCK_E_LOST);
   assert_error(release(lock), REDLOCK_E_NOT_HELD);
@@ -380,8 +380,7 @@ TEST(release_of_refused_set_is_not_repeated) {
   redlock_options once = fake_once();
   world = fake_world_new(1);
   lock = fake_lock(world, "orders:42", &once);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, lock);
   fake_pass(world, 100 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_int_equal(fake_reply(world, 0, "-MISCONF Errors writing to disk\r\n").verb, FAKE_SET);

@@ -197,32 +197,30 @@ TEST(expired_lease_is_lost_until_its_release) {
 }
 
 /* Ways in which a lease ends that are no loss. */
-static void by_release(rl_lock *self) {
-  assert_error(rl_lock_release(self, world->now_us, false), REDLOCK_OK);
+static void by_release(void) {
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
 }
-static void by_close(rl_lock *self) {
-  (void)self;
+static void by_close(void) {
   rl_core_close(&world->core, world->now_us);
 }
-static void by_fork(rl_lock *self) {
-  (void)self;
+static void by_fork(void) {
   for (unsigned i = 0; i < world->count; i++) {
     world->nodes[i].connected = false;
     world->nodes[i].queued = 0;
   }
   rl_core_reset(&world->core);
 }
-static void by_expiry(rl_lock *self) {
-  rl_lock_expire(self, world->now_us);
+static void by_expiry(void) {
+  rl_lock_expire(lock, world->now_us);
 }
 
-static void by_detach(rl_lock *self) {
+static void by_detach(void) {
   rl_handover handover;
-  assert_error(rl_lock_detachable(self, world->now_us, &handover), REDLOCK_OK);
-  rl_lock_detach(self);
+  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_OK);
+  rl_lock_detach(lock);
 }
 
-static void (*const ends[])(rl_lock *self) = {by_release, by_close, by_fork, by_expiry, by_detach};
+static void (*const ends[])(void) = {by_release, by_close, by_fork, by_expiry, by_detach};
 
 TEST(released_lease_is_no_loss_and_not_extended) {
   for (unsigned i = 0; i < COUNT_OF(ends); i++) {
@@ -233,7 +231,7 @@ TEST(released_lease_is_no_loss_and_not_extended) {
         assert_true(rl_lock_is_in_flight(lock) && !rl_lock_is_busy(lock));
       }
       unsigned before = extends(world);
-      ends[i](lock);
+      ends[i]();
       assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
       for (unsigned k = 0; k < 20; k++) {
         fake_settle(world);
@@ -255,7 +253,7 @@ TEST(result_of_released_lease_reports_no_loss) {
                                 REDLOCK_E_EXPIRED, REDLOCK_E_NOT_HELD};
   for (unsigned i = 0; i < COUNT_OF(ends); i++) {
     keep(3);
-    ends[i](lock);
+    ends[i]();
     assert_error(rl_lock_outcome(lock, world->now_us), results[i]);
     assert_error(reason_of(world, lock), REDLOCK_OK);
     assert_null(rl_loss_next(&world->core, world->now_us));

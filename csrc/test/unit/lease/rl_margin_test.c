@@ -120,8 +120,7 @@ TEST(answer_to_command_before_last_extend_adds_no_margin) {
 TEST(node_that_confirms_only_shorter_extend_adds_no_margin) {
   for (unsigned order = 0; order < 2; order++) {
     hold_by(5, 0);
-    assert_error(rl_lock_extend(lock, world->now_us, 60 * SECONDS, false), REDLOCK_OK);
-    fake_turn(world);
+    begin_extend(60 * SECONDS);
     fake_break(world, 4, "connection reset");
     for (unsigned i = 0; i < 4; i++) {
       (void)fake_answer(world, i);
@@ -131,8 +130,7 @@ TEST(node_that_confirms_only_shorter_extend_adds_no_margin) {
     fake_pass(world, 1 * SECONDS);
     fake_settle(world);
     redlock_time deadline_us = lock->deadline_us;
-    assert_error(rl_lock_extend(lock, world->now_us, 20 * SECONDS, false), REDLOCK_OK);
-    fake_turn(world);
+    begin_extend(20 * SECONDS);
     for (unsigned i = 0; i < 5; i++) { /* The fifth in time, then late. */
       (void)fake_answer(world, order == 0 ? 4 - i : i);
       assert_int_equal(margin(lock), 1);
@@ -256,8 +254,7 @@ TEST(denials_without_possible_quorum_end_lease) {
 
 TEST(majority_confirms_release) {
   hold_by(5, 4);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_turn(world);
+  begin_release();
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);

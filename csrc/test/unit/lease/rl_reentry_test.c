@@ -291,10 +291,8 @@ TEST(waiter_does_not_share_expired_lease) {
   rl_lock *second = fake_lock(world, KEY, &options);
   own(first, "me");
   own(second, "me");
-  assert_error(rl_lock_acquire(first, world->now_us, NULL, true), REDLOCK_OK);
-  fake_turn(world);
-  assert_error(rl_lock_acquire(second, world->now_us, NULL, true), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, first);
+  fake_begin_acquire(world, second);
   fake_settle(world);
   assert_error(rl_lock_outcome(first, world->now_us), REDLOCK_OK);
   assert_error(rl_lock_result(second), REDLOCK_PENDING);
@@ -334,8 +332,7 @@ TEST(late_reply_of_former_lease_owner_is_no_vote) {
   world = fake_world_new(3);
   outer = owned(KEY, "me");
   inner = owned(KEY, "me");
-  assert_error(rl_lock_acquire(outer, world->now_us, NULL, true), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, outer);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   assert_error(rl_lock_result(outer), REDLOCK_OK);
@@ -583,8 +580,7 @@ TEST(nested_acquire_uses_its_node_timeout) {
   fake_settle(world);
   assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_OK);
   assert_true(rl_ring_remaining(lock, world->now_us) > 29 * SECONDS);
-  assert_error(rl_lock_extend(lock, world->now_us, 0, true), REDLOCK_OK);
-  fake_turn(world);
+  begin_extend(0);
   fake_pass(world, 50 * MS); /* Extends go by the acquire that took the lease. */
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
 }
@@ -757,8 +753,7 @@ TEST(waiter_shares_lease_as_soon_as_its_owner_has_one) {
     own(stranger, "you");
     assert_error(rl_lock_acquire(first, world->now_us, NULL, true), REDLOCK_OK);
     assert_error(rl_lock_acquire(second, world->now_us, NULL, true), REDLOCK_OK);
-    assert_error(rl_lock_acquire(stranger, world->now_us, NULL, true), REDLOCK_OK);
-    fake_turn(world);
+    fake_begin_acquire(world, stranger);
     assert_int_equal(second->phase, apart ? RL_PHASE_ROUND : RL_PHASE_QUEUED);
     fake_settle(world);
     assert_error(rl_lock_outcome(first, world->now_us), REDLOCK_OK);

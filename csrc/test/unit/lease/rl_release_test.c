@@ -3,32 +3,14 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "fake_nodes.h"
-#include "rl_test.h"
-
-static const char KEY[] = "orders:42";
-static const char OTHER[] = "0123456789012345678901234567890123456789";
-
-static rl_lock *begin(fake_world *world, const redlock_options *options) {
-  rl_lock *lock = fake_lock(world, KEY, options);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
-  return lock;
-}
-
-static rl_lock *begin_once(fake_world *world) {
-  redlock_options options = fake_once();
-  return begin(world, &options);
-}
+#include "lease_world.h"
 
 /* ----------------------------------------------------------------------------- what was refused */
 
 TEST(node_that_refused_set_gets_no_release) {
-  fake_world *world = fake_world_new(3);
-  for (unsigned i = 0; i < 3; i++) {
-    fake_store_put(&world->nodes[i].store, KEY, OTHER, REDLOCK_NEVER);
-  }
-  rl_lock *lock = begin_once(world);
+  world = fake_world_new(3);
+  let_other_hold(3, REDLOCK_NEVER);
+  start_once();
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   fake_pass(world, SECONDS);
@@ -59,44 +41,35 @@ TEST(error_before_execution_leaves_nothing_to_release) {
       {"-BUSYNESS\r\n", 1},
   };
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
-    fake_world *world = fake_world_new(1);
-    rl_lock *lock = begin_once(world);
+    begin_once(1);
     (void)fake_reply(world, 0, cases[i].reply);
     assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
     fake_pass(world, SECONDS);
     assert_int_equal(world->nodes[0].releases, cases[i].releases);
-    assert_true(fake_world_end(world));
   }
 }
 
 /* The node that is still to answer may refuse as well. */
 TEST(release_waits_for_answer_to_set) {
   for (unsigned granted = 0; granted < 2; granted++) {
-    fake_world *world = fake_world_new(3);
-    fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
-    fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
-    rl_lock *lock = begin_once(world);
-    (void)fake_answer(world, 0);
-    (void)fake_answer(world, 1);
-    assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+    world = fake_world_new(3);
+    let_other_hold(2, REDLOCK_NEVER);
+    start_once();
+    assert_error(majority_answers(), REDLOCK_E_TAKEN);
     assert_int_equal(world->nodes[2].releases, 0);
     (void)fake_reply(world, 2, granted != 0 ? "+OK\r\n" : "$-1\r\n");
     assert_int_equal(world->nodes[2].releases, granted);
     fake_pass(world, SECONDS);
     assert_int_equal(world->nodes[2].releases, granted);
-    assert_true(fake_world_end(world));
   }
 }
 
 /* It may have set the key for all that is known, and nothing else is to come. */
 TEST(broken_answer_is_not_waited_for) {
-  fake_world *world = fake_world_new(3);
-  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
-  fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
-  rl_lock *lock = begin_once(world);
-  (void)fake_answer(world, 0);
-  (void)fake_answer(world, 1);
-  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  world = fake_world_new(3);
+  let_other_hold(2, REDLOCK_NEVER);
+  start_once();
+  assert_error(majority_answers(), REDLOCK_E_TAKEN);
   (void)fake_reply(world, 2, ":7\r\n");
   assert_int_equal(world->nodes[2].releases, 1);
   /* Nor that it has not read the SET yet: what finds nothing is repeated. */
@@ -106,21 +79,18 @@ TEST(broken_answer_is_not_waited_for) {
 }
 
 /* A release that the node refused for the moment, and that is to be repeated in half a second. */
-static fake_world *postponed(void) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = begin_once(world);
+static void postponed(void) {
+  begin_once(3);
   fake_settle(world);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_turn(world);
+  begin_release();
   (void)fake_reply(world, 0, "-LOADING Redis is loading the dataset in memory\r\n");
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(world->nodes[0].releases, 1);
-  return world;
 }
 
 TEST(release_is_not_repeated_early_for_another_node) {
-  fake_world *world = postponed();
+  postponed();
   fake_break(world, 2, "gone");
   fake_pass(world, 200 * MS);
   assert_int_equal(world->nodes[2].connections, 2);
@@ -132,7 +102,7 @@ TEST(release_is_not_repeated_early_for_another_node) {
 
 /* The processor would be busy with it until the node is back. */
 TEST(a_release_that_is_due_on_a_node_that_is_gone_is_not_looked_at_all_the_time) {
-  fake_world *world = postponed();
+  postponed();
   world->nodes[0].policy = FAKE_REFUSES;
   fake_break(world, 0, "gone");
   fake_pass(world, RL_RELEASE_RETRY_US + 50 * MS);
@@ -145,10 +115,9 @@ TEST(a_release_that_is_due_on_a_node_that_is_gone_is_not_looked_at_all_the_time)
 TEST(release_waits_until_replies_are_read) {
   static const char TAKEN[] = "$-1\r\n";
   for (unsigned answered = 2; answered <= 3; answered++) {
-    fake_world *world = fake_world_new(3);
-    fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
-    fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
-    rl_lock *lock = begin_once(world);
+    world = fake_world_new(3);
+    let_other_hold(2, REDLOCK_NEVER);
+    start_once();
     world->now_us = lock->round_deadline_us + 1;
     for (unsigned i = 0; i < answered; i++) {
       (void)fake_take(world, i);
@@ -157,20 +126,18 @@ TEST(release_waits_until_replies_are_read) {
     assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
     fake_turn(world);
     assert_int_equal(world->nodes[2].queued, answered == 2 ? 2 : 0); /* The SET, and a release. */
-    assert_true(fake_world_end(world));
   }
 }
 
 /* Or its own key, of the attempt before, would stand in the way of the SET. */
 TEST(next_attempt_sends_former_release_first) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   redlock_options options = fake_once();
   options.retry_count = 1;
   options.retry_delay_us = 10 * MS;
   options.retry_jitter_us = 0;
-  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
-  fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
-  rl_lock *lock = begin(world, &options);
+  let_other_hold(2, REDLOCK_NEVER);
+  start(&options);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   fake_store_remove(&world->nodes[0].store, KEY);
@@ -185,10 +152,9 @@ TEST(next_attempt_sends_former_release_first) {
 /* A driver that is about to do nothing for long, or a client that is closed. */
 TEST(rest_sends_releases_that_wait_for_answer) {
   for (unsigned how = 0; how < 3; how++) {
-    fake_world *world = fake_world_new(3);
-    fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
-    fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
-    rl_lock *lock = begin_once(world);
+    world = fake_world_new(3);
+    let_other_hold(2, REDLOCK_NEVER);
+    start_once();
     (void)fake_answer(world, 0);
     (void)fake_answer(world, 1);
     if (how < 2) {
@@ -205,20 +171,17 @@ TEST(rest_sends_releases_that_wait_for_answer) {
     assert_non_null(rl_core_output(&world->core, 2, &length));
     fake_turn(world);
     assert_int_equal(world->nodes[2].releases, 1);
-    assert_true(fake_world_end(world));
   }
 }
 
 /* A former answer must not count twice: the node never had the key. */
 TEST(release_of_bare_majority_asks_that_majority) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
-  rl_lock *lock = begin_once(world);
+  start_once();
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   assert_int_equal(world->nodes[0].releases, 1);
   assert_int_equal(world->nodes[1].releases, 1);
   assert_int_equal(world->nodes[2].releases, 0);
@@ -229,9 +192,9 @@ TEST(release_of_bare_majority_asks_that_majority) {
 
 /* The connection goes silent with a SET on it; the node reads the SET after the release. */
 TEST(set_that_is_read_late_is_released_again) {
-  fake_world *world = fake_world_new(1);
+  world = fake_world_new(1);
   char reply[FAKE_REPLY_MAX];
-  rl_lock *lock = begin_once(world);
+  start_once();
   fake_command set = fake_take(world, 0);
   fake_pass(world, 100 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
@@ -256,8 +219,7 @@ TEST(set_that_is_read_late_is_released_again) {
 
 /* As long as the key could live, and each time after twice as long. */
 TEST(release_of_uncertain_set_is_repeated_with_growing_delay) {
-  fake_world *world = fake_world_new(1);
-  (void)begin_once(world);
+  begin_once(1);
   (void)fake_take(world, 0);
   fake_pass(world, 3 * SECONDS);
   unsigned releases = 0;
@@ -274,31 +236,25 @@ TEST(release_of_uncertain_set_is_repeated_with_growing_delay) {
 
 /* An extend creates nothing. */
 TEST(uncertain_extend_prolongs_life_of_key) {
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = begin_once(world);
+  begin_once(1);
   fake_settle(world);
-  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-  fake_turn(world);
+  begin_extend(0);
   fake_pass(world, 3 * SECONDS);
   assert_int_equal(world->nodes[0].connections, 2);
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(release(lock), REDLOCK_OK);
   fake_pass(world, 60 * SECONDS);
   assert_int_equal(world->nodes[0].releases, 1);
 }
 
 /* ttl 10 s, extended each second, and all connections go silent: the lease outlives them. */
 TEST(lease_of_ten_seconds_outlives_silent_connection) {
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = begin_once(world);
+  begin_once(1);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   for (unsigned second = 0; second < 12; second++) {
     bool silent = world->nodes[0].connections == 1;
     assert_true(rl_lock_remaining(lock, world->now_us) > 5 * SECONDS);
-    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-    fake_turn(world);
+    begin_extend(0);
     if (!silent) {
       fake_settle(world);
       assert_error(rl_lock_result(lock), REDLOCK_OK);

@@ -186,8 +186,7 @@ TEST(delayed_extend_asks_for_the_rest_of_max_hold) {
   world->core.pacer.command_us = REDLOCK_SECONDS;
   rl_lock *other = fake_lock(world, "other", NULL);
   fake_pass(world, THIRD_US - 10 * MS);
-  assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, other);
   fake_pass(world, 10 * MS);
   assert_int_equal(lock->phase, RL_PHASE_SEND);
   fake_pass(world, 50 * MS);
@@ -281,8 +280,7 @@ TEST(lock_is_freed_during_automatic_extend) {
 TEST(automatic_extend_keeps_result_of_user) {
   char before[512], after[512];
   keep(3);
-  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-  fake_turn(world);
+  begin_extend(0);
   (void)fake_answer(world, 0);
   for (unsigned i = 1; i < 3; i++) {
     (void)fake_reply(world, i, "-OOM command not allowed\r\n");

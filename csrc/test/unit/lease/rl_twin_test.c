@@ -3,42 +3,25 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "fake_nodes.h"
 #include "lock/rl_round.h"
-#include "rl_test.h"
 
-static const char KEY[] = "orders:42";
-
-static rl_lock *start(fake_world *world, const redlock_options *options) {
-  rl_lock *lock = fake_lock(world, KEY, options);
-  assert_non_null(lock);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
-  fake_turn(world);
-  return lock;
-}
-
-static rl_lock *start_once(fake_world *world) {
-  redlock_options once = fake_once();
-  return start(world, &once);
-}
+#include "lease_world.h"
 
 /* ------------------------------------------------------------------ three proxies of one server */
 
 /* All SETs go to the store of node 0: it grants the first, and denies the rest. */
-static rl_lock *start_at_one_server(fake_world *world, const redlock_options *options) {
-  rl_lock *lock = start(world, options);
+static void start_at_one_server(const redlock_options *options) {
+  start(options);
   fake_answer(world, 0);
   (void)fake_reply(world, 1, "$-1\r\n");
   (void)fake_reply(world, 2, "$-1\r\n");
-  return lock;
 }
 
 TEST(twin_nodes_are_named_in_the_error) {
   char message[1024];
   redlock_options once = fake_once();
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = start_at_one_server(world, &once);
+  world = fake_world_new(3);
+  start_at_one_server(&once);
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
   assert_int_equal(world->nodes[0].releases, 0); /* The key stays until it is known. */
   assert_int_equal(fake_reply(world, 1, ":1\r\n").verb, FAKE_RELEASE);
@@ -53,8 +36,7 @@ TEST(twin_nodes_are_named_in_the_error) {
   fake_settle(world);
   /* Now it is known before a SET is sent. */
   unsigned sets = world->nodes[1].sets;
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, lock);
   assert_int_equal(world->nodes[1].sets, sets);
   assert_int_equal(lock->votes[1].vote, REDLOCK_VOTE_ERROR);
   fake_answer(world, 0);
@@ -68,23 +50,22 @@ TEST(twin_nodes_are_named_in_the_error) {
 TEST(twin_is_forgotten_with_either_connection) {
   for (unsigned broken = 0; broken <= 1; broken++) {
     redlock_options once = fake_once();
-    fake_world *world = fake_world_new(3);
-    (void)start_at_one_server(world, &once);
+    world = fake_world_new(3);
+    start_at_one_server(&once);
     (void)fake_reply(world, 1, ":1\r\n");
     assert_int_equal(world->core.nodes[1]->twins, 1);
     fake_break(world, broken, "Connection reset by peer");
     assert_int_equal(world->core.nodes[1]->twins, 0);
     assert_string_equal(world->core.nodes[1]->error, "");
     fake_settle(world);
-    assert_true(fake_world_end(world));
   }
 }
 
 /* A twin gets no backfill; its next connection may lead to a server of its own. */
 TEST(former_twin_gets_the_key_of_a_lease) {
   redlock_options once = fake_once();
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = start_at_one_server(world, &once);
+  world = fake_world_new(3);
+  start_at_one_server(&once);
   (void)fake_reply(world, 1, ":1\r\n");
   (void)fake_reply(world, 2, ":0\r\n");
   fake_settle(world);
@@ -101,7 +82,7 @@ TEST(former_twin_gets_the_key_of_a_lease) {
 
 /* Node 0 granted one lease and node 1 refused it; with another lease it was the other way round. */
 TEST(server_under_two_names_has_one_vote) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   redlock_options once = fake_once();
   rl_lock *locks[2];
   for (unsigned i = 0; i < 2; i++) {
@@ -130,7 +111,7 @@ TEST(server_under_two_names_has_one_vote) {
 
 /* Node 1 has voted for lease 1 before lease 0 shows that it is node 0. */
 TEST(round_counts_one_name_of_a_server) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   redlock_options once = fake_once();
   rl_lock *locks[2];
   for (unsigned i = 0; i < 2; i++) {
@@ -159,16 +140,14 @@ TEST(round_counts_one_name_of_a_server) {
 
 /* It was not connected when the lock was taken, so that it was not asked. */
 TEST(extend_names_a_twin_that_was_not_asked_for_the_lock) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = start_once(world);
+  begin_once(3);
   fake_answer(world, 0);
   fake_answer(world, 2);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   (void)fake_reply(world, 1, "$-1\r\n");
   lock->lease->sent &= ~2u; /* As if it had not been connected. */
   lock->lease->refused = 0;
-  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-  fake_turn(world);
+  begin_extend(0);
   assert_int_equal(fake_reply(world, 1, ":1\r\n").verb, FAKE_EXTEND);
   assert_int_equal(world->core.nodes[1]->twins, 5);
   fake_answer(world, 0);
@@ -181,14 +160,11 @@ TEST(extend_names_a_twin_that_was_not_asked_for_the_lock) {
 /* Node 1 loses its key to another client, and has it again after a fail-over: no twin gave it. */
 TEST(node_with_restored_key_is_no_twin) {
   redlock_options once = fake_once();
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = fake_lock(world, KEY, &once);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  hold(3, &once);
   const char *token = rl_attempt_token(lock->lease);
   fake_store_put(&world->nodes[1].store, KEY, "another", REDLOCK_NEVER);
   for (unsigned i = 0; i < 2; i++) {
-    assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-    fake_turn(world);
+    begin_extend(0);
     assert_int_equal(fake_answer(world, 1).verb, FAKE_EXTEND);
     fake_settle(world); /* Node 1 refuses the heal. */
     assert_error(rl_lock_result(lock), REDLOCK_OK);
@@ -204,9 +180,7 @@ TEST(node_with_restored_key_is_no_twin) {
  * finds nothing. The next attempt is granted through node 0, and tests again.
  */
 TEST(twin_test_is_repeated_for_each_node_that_grants) {
-  redlock_options once = fake_once();
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = start(world, &once);
+  begin_once(3);
   fake_answer(world, 2);
   (void)fake_reply(world, 0, "$-1\r\n");
   (void)fake_reply(world, 1, "$-1\r\n");
@@ -214,8 +188,7 @@ TEST(twin_test_is_repeated_for_each_node_that_grants) {
   assert_int_equal(fake_reply(world, 1, ":0\r\n").verb, FAKE_RELEASE);
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   fake_settle(world);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, lock);
   fake_answer(world, 0);
   (void)fake_reply(world, 1, "$-1\r\n");
   (void)fake_reply(world, 2, "$-1\r\n");
@@ -230,9 +203,9 @@ TEST(twin_test_is_repeated_for_each_node_that_grants) {
 /* A split vote between two clients begins in the same way. */
 TEST(twin_test_runs_once_on_a_connection) {
   redlock_options once = fake_once();
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   for (unsigned i = 0; i < 2; i++) {
-    rl_lock *lock = start_at_one_server(world, &once);
+    start_at_one_server(&once);
     if (i == 0) {
       (void)fake_reply(world, 1, ":0\r\n");
       fake_break(world, 2, "Connection reset by peer");
@@ -246,8 +219,8 @@ TEST(twin_test_runs_once_on_a_connection) {
 
 TEST(twin_test_without_reply_ends_with_the_attempt) {
   redlock_options once = fake_once();
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = start_at_one_server(world, &once);
+  world = fake_world_new(3);
+  start_at_one_server(&once);
   fake_pass(world, 99 * MS);
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
   fake_pass(world, MS);

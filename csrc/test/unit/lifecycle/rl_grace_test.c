@@ -5,39 +5,26 @@
  */
 #include "lifecycle/rl_grace.h"
 
-#include "fake_nodes.h"
 #include "lease/rl_reentry.h"
-#include "rl_test.h"
+
+#include "lease_world.h"
 
 #define START FAKE_START_US
 #define NOTHING(lock) assert_true(rl_grace_until((lock), world->now_us) <= world->now_us)
 #define UNTIL(lock, at_us) assert_int_equal(rl_grace_until((lock), world->now_us), (at_us))
 
-static const char KEY[] = "orders:42";
 static const char NOSCRIPT[] = "-NOSCRIPT No matching script. Please use EVAL.\r\n";
 
-static rl_lock *begin(fake_world *world, const redlock_options *options) {
-  rl_lock *lock = fake_lock(world, KEY, options);
-  NOTHING(lock);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
-  NOTHING(lock);
-  return lock;
-}
-
 /* Three nodes, of which the last does not answer its handshake, and a lock on the other two. */
-static rl_lock *hold_two(fake_world *world, const redlock_options *options) {
+static void hold_two(const redlock_options *options) {
+  world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
-  rl_lock *lock = begin(world, options);
-  fake_answer(world, 0);
-  fake_answer(world, 1);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-  return lock;
+  start(options);
+  assert_error(majority_answers(), REDLOCK_OK);
 }
 
 TEST(connection_in_progress_is_waited_for) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = hold_two(world, NULL);
+  hold_two(NULL);
   UNTIL(lock, START + 100 * MS);
   world->now_us += 99 * MS;
   UNTIL(lock, START + 100 * MS);
@@ -48,12 +35,10 @@ TEST(connection_in_progress_is_waited_for) {
 
 /* Also one whose name is being looked up. */
 TEST(connection_before_handshake_is_waited_for) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   world->nodes[2].policy = FAKE_HANGS;
-  rl_lock *lock = begin(world, NULL);
-  fake_answer(world, 0);
-  fake_answer(world, 1);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  start(NULL);
+  assert_error(majority_answers(), REDLOCK_OK);
   UNTIL(lock, START + 100 * MS);
   fake_pass(world, 100 * MS);
   NOTHING(lock);
@@ -61,7 +46,7 @@ TEST(connection_before_handshake_is_waited_for) {
 
 /* It was not asked, because it was behind; then its connection broke, and is being made again. */
 TEST(node_that_was_behind_is_waited_for) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   rl_lock *first = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, first), REDLOCK_OK);
   assert_error(rl_lock_extend(first, world->now_us, 0, false), REDLOCK_OK);
@@ -69,32 +54,32 @@ TEST(node_that_was_behind_is_waited_for) {
   fake_answer(world, 0);
   fake_answer(world, 1);
   fake_pass(world, 150 * MS);
-  rl_lock *lock = fake_lock(world, "orders:43", NULL);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  lock = fake_lock(world, "orders:43", NULL);
+  fake_begin_acquire(world, lock);
   world->nodes[2].policy = FAKE_SILENT;
   fake_break(world, 2, "Connection reset by peer");
-  fake_answer(world, 0);
-  fake_answer(world, 1);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(majority_answers(), REDLOCK_OK);
   UNTIL(lock, world->now_us + 100 * MS);
 }
 
 TEST(connected_nodes_are_not_waited_for) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = begin(world, NULL);
-  fake_answer(world, 0);
-  fake_answer(world, 1);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  world = fake_world_new(3);
+  lock = fake_lock(world, KEY, NULL);
+  NOTHING(lock);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  NOTHING(lock);
+  fake_turn(world);
+  NOTHING(lock);
+  assert_error(majority_answers(), REDLOCK_OK);
   NOTHING(lock);
 }
 
 TEST(grace_period_follows_duration_of_decision) {
   redlock_options options = fake_once();
   options.node_timeout_us = 900 * MS;
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
-  rl_lock *lock = begin(world, &options);
+  start(&options);
   fake_answer(world, 0);
   fake_pass(world, 60 * MS);
   fake_answer(world, 1);
@@ -106,25 +91,20 @@ TEST(grace_period_is_limited_by_ttl_and_attempt) {
   redlock_options options = fake_once();
   options.ttl_us = 500 * MS;
   options.node_timeout_us = 400 * MS;
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = hold_two(world, &options);
+  hold_two(&options);
   UNTIL(lock, START + 50 * MS);
-  assert_true(fake_world_end(world));
   options = fake_once();
   options.node_timeout_us = 30 * MS;
-  world = fake_world_new(3);
-  lock = hold_two(world, &options);
+  hold_two(&options);
   UNTIL(lock, START + 30 * MS);
 }
 
 /* Its time counts from its start, so that a hung node delays a script once, not at each lock. */
 TEST(hung_connection_is_waited_for_once) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = hold_two(world, NULL);
+  hold_two(NULL);
   rl_lock *later = fake_lock(world, "later", NULL);
   fake_pass(world, 60 * MS);
-  assert_error(rl_lock_acquire(later, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, later);
   fake_answer(world, 0);
   fake_answer(world, 1);
   UNTIL(later, START + 100 * MS);
@@ -135,7 +115,7 @@ TEST(hung_connection_is_waited_for_once) {
 
 /* An owner shares its lease without waiting, whichever of its locks is the lease owner. */
 TEST(nested_acquire_waits_for_no_node) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
   rl_lock *locks[3];
   for (unsigned i = 0; i < 3; i++) {
@@ -160,17 +140,16 @@ TEST(nested_acquire_waits_for_no_node) {
 }
 
 TEST(connection_that_failed_before_is_not_waited_for) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   world->nodes[2].policy = FAKE_REFUSES;
-  rl_lock *lock = begin(world, NULL);
+  start(NULL);
   fake_answer(world, 0);
   fake_answer(world, 1);
   NOTHING(lock);
   world->nodes[2].policy = FAKE_HANGS;
   fake_pass(world, SECONDS);
   rl_lock *later = fake_lock(world, "later", NULL);
-  assert_error(rl_lock_acquire(later, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world);
+  fake_begin_acquire(world, later);
   fake_answer(world, 0);
   fake_answer(world, 1);
   assert_error(rl_lock_result(later), REDLOCK_OK);
@@ -179,20 +158,15 @@ TEST(connection_that_failed_before_is_not_waited_for) {
 }
 
 TEST(release_for_connection_in_progress_is_waited_for) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  hold(3, NULL);
   fake_pass(world, SECONDS);
   world->nodes[2].policy = FAKE_SILENT;
   redlock_time broken_us = world->now_us;
   fake_break(world, 2, "reset");
   world->now_us += MS;
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_turn(world);
+  begin_release();
   NOTHING(lock); /* It is in flight. */
-  fake_answer(world, 0);
-  fake_answer(world, 1);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(majority_answers(), REDLOCK_OK);
   UNTIL(lock, broken_us + 100 * MS);
   fake_reply(world, 2, "+OK\r\n");
   assert_int_equal(fake_next(world, 2), FAKE_RELEASE);
@@ -200,16 +174,13 @@ TEST(release_for_connection_in_progress_is_waited_for) {
 }
 
 TEST(forgotten_script_is_waited_for) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  hold(3, NULL);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_settle(world); /* They know the script. */
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   fake_pass(world, SECONDS);
   redlock_time start_us = world->now_us;
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_turn(world);
+  begin_release();
   for (unsigned i = 0; i < 2; i++) {
     fake_reply(world, i, NOSCRIPT);
     fake_answer(world, i);
@@ -224,25 +195,19 @@ TEST(forgotten_script_is_waited_for) {
   world->now_us += MS;
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   world->now_us += MS;
-  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  fake_turn(world);
-  fake_answer(world, 0);
-  fake_answer(world, 1);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  begin_release();
+  assert_error(majority_answers(), REDLOCK_OK);
   NOTHING(lock);
 }
 
 /* An extend, too: slow nodes must keep the key as long as the other nodes. */
 TEST(forgotten_extend_script_is_waited_for) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  hold(3, NULL);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_settle(world); /* They know the script. */
   fake_pass(world, SECONDS);
   redlock_time start_us = world->now_us;
-  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
-  fake_turn(world);
+  begin_extend(0);
   for (unsigned i = 0; i < 2; i++) {
     fake_reply(world, i, NOSCRIPT);
     fake_answer(world, i);

@@ -3,29 +3,17 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "fake_nodes.h"
-#include "rl_test.h"
+#include "lease_world.h"
 
-static const char KEY[] = "orders:42";
-static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
-
-static fake_world *held(unsigned count, rl_lock **lock) {
-  fake_world *world = fake_world_new(count);
-  *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, *lock), REDLOCK_OK);
-  return world;
-}
-
-static void send(fake_world *world, rl_lock *lock) {
-  assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_OK);
-  assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
+static void send(rl_lock *self) {
+  assert_error(rl_lock_release_send(self, world->now_us), REDLOCK_OK);
+  assert_int_equal(rl_lock_remaining(self, world->now_us), 0);
   fake_turn(world);
 }
 
 TEST(fire_and_forget_is_sent_at_once_and_has_a_result) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
-  send(world, lock);
+  hold(3, NULL);
+  send(lock);
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(world->nodes[i].releases, 1);
   }
@@ -37,12 +25,9 @@ TEST(fire_and_forget_is_sent_at_once_and_has_a_result) {
 }
 
 TEST(acquire_may_follow_fire_and_forget_at_once) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
-  send(world, lock);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  fake_settle(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  hold(3, NULL);
+  send(lock);
+  assert_error(acquire(lock, NULL), REDLOCK_OK);
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(world->nodes[i].releases, 1);
@@ -50,9 +35,8 @@ TEST(acquire_may_follow_fire_and_forget_at_once) {
 }
 
 TEST(extend_after_fire_and_forget_is_not_held) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
-  send(world, lock);
+  hold(3, NULL);
+  send(lock);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_NOT_HELD);
   assert_error(rl_lock_result(lock), REDLOCK_E_NOT_HELD);
   fake_settle(world);
@@ -60,10 +44,9 @@ TEST(extend_after_fire_and_forget_is_not_held) {
 }
 
 TEST(wrong_argument_after_fire_and_forget_is_reported) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
+  hold(3, NULL);
   redlock_options wrong = {.drift_factor = 7};
-  send(world, lock);
+  send(lock);
   assert_error(rl_lock_acquire(lock, world->now_us, &wrong, false), REDLOCK_E_INVALID);
   assert_error(rl_lock_refuse_argument(lock, RL_OPERATION_ACQUIRE, "it is wrong"),
                REDLOCK_E_INVALID);
@@ -72,9 +55,8 @@ TEST(wrong_argument_after_fire_and_forget_is_reported) {
 }
 
 TEST(wrong_argument_does_not_disturb_fire_and_forget) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
-  send(world, lock);
+  hold(3, NULL);
+  send(lock);
   assert_error(rl_lock_refuse_argument(lock, RL_OPERATION_ACQUIRE, "it is wrong"),
                REDLOCK_E_INVALID);
   assert_error(rl_lock_result(lock), REDLOCK_E_INVALID);
@@ -85,9 +67,8 @@ TEST(wrong_argument_does_not_disturb_fire_and_forget) {
 /* Before the nodes have answered, and after: the caller of a release need not know which it is. */
 TEST(blocking_release_takes_over_a_fire_and_forget_release) {
   for (unsigned ended = 0; ended <= 1; ended++) {
-    rl_lock *lock;
-    fake_world *world = held(3, &lock);
-    send(world, lock);
+    hold(3, NULL);
+    send(lock);
     if (ended) {
       fake_settle(world);
     }
@@ -98,16 +79,13 @@ TEST(blocking_release_takes_over_a_fire_and_forget_release) {
     assert_error(rl_lock_result(lock), REDLOCK_OK);
     assert_error(rl_lock_release(lock, world->now_us, true), REDLOCK_E_NOT_HELD);
     assert_int_equal(world->nodes[0].releases, 1);
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(lost_lock_is_reported_after_fire_and_forget) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
-  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
-  fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
-  send(world, lock);
+  hold(3, NULL);
+  let_other_hold(2, REDLOCK_NEVER);
+  send(lock);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
@@ -115,9 +93,8 @@ TEST(lost_lock_is_reported_after_fire_and_forget) {
 }
 
 TEST(unavailable_fire_and_forget_release_can_be_repeated) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
-  send(world, lock);
+  hold(3, NULL);
+  send(lock);
   fake_pass(world, 200 * MS); /* No node answers. */
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_OK);
@@ -127,14 +104,13 @@ TEST(unavailable_fire_and_forget_release_can_be_repeated) {
 }
 
 TEST(fire_and_forget_does_not_wait_for_busy_nodes) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
+  hold(3, NULL);
   world->core.pacer.in_flight_limit = 1;
   world->core.pacer.command_us = SECONDS;
   rl_lock *other = fake_lock(world, "other", NULL);
-  assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
-  fake_turn(world); /* Each node has one outstanding reply now: the in-flight limit is reached. */
-  send(world, lock);
+  fake_begin_acquire(
+      world, other); /* Each node has one outstanding reply now: the in-flight limit is reached. */
+  send(lock);
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(world->nodes[i].releases, 1);
   }
@@ -144,8 +120,7 @@ TEST(fire_and_forget_does_not_wait_for_busy_nodes) {
 
 TEST(free_completes_fire_and_forget) {
   for (unsigned launched = 0; launched <= 1; launched++) {
-    rl_lock *lock;
-    fake_world *world = held(3, &lock);
+    hold(3, NULL);
     assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_OK);
     if (launched) {
       fake_turn(world);
@@ -156,15 +131,13 @@ TEST(free_completes_fire_and_forget) {
     fake_pass(world, SECONDS);
     fake_settle(world);
     assert_int_equal(fake_keys(world, KEY), 0);
-    assert_true(fake_world_end(world));
   }
 }
 
 TEST(cancel_and_fork_end_fire_and_forget) {
   for (unsigned forked = 0; forked <= 1; forked++) {
-    rl_lock *lock;
-    fake_world *world = held(3, &lock);
-    send(world, lock);
+    hold(3, NULL);
+    send(lock);
     if (forked) {
       rl_core_reset(&world->core);
     } else {
@@ -178,8 +151,8 @@ TEST(cancel_and_fork_end_fire_and_forget) {
 }
 
 TEST(fire_and_forget_release_needs_held_lock) {
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
+  world = fake_world_new(1);
+  lock = fake_lock(world, KEY, NULL);
   assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_E_NOT_HELD);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_E_BUSY);
