@@ -25,18 +25,16 @@ static void assert_queued(const rl_lock *lock, const rl_lock *front) {
   assert_ptr_equal(lock->waitlist->head, front);
 }
 
-static void assert_says(const rl_lock *lock, const char *part) {
-  char message[400];
-  (void)rl_lock_message(lock, message, sizeof message);
-  if (strstr(message, part) == NULL) {
-    fail_msg("\"%s\" does not say \"%s\"", message, part);
-  }
+static const char *message_of(const rl_lock *lock) {
+  static char message[400];
+  return rl_lock_message(lock, message, sizeof message);
 }
 
-static void assert_says_not(const rl_lock *lock, const char *part) {
-  char message[400];
-  (void)rl_lock_message(lock, message, sizeof message);
-  assert_null(strstr(message, part));
+/* |count| locks of one client wait for the key. */
+static void begin_many(fake_world *world, rl_lock **locks, unsigned count) {
+  for (unsigned i = 0; i < count; i++) {
+    locks[i] = begin_patient(world);
+  }
 }
 
 /* --------------------------------------------------------------------------------------- WAIT-1 */
@@ -180,8 +178,7 @@ TEST(locks_with_owners_or_tokens_share_a_wait_list) {
     rl_lock *const locks[] = {front, owned, supplied};
     pass(world, SECONDS);
     assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
-    assert_error(rl_lock_release(locks[i], world->now_us, false), REDLOCK_OK);
-    fake_settle(world);
+    assert_error(fake_release(world, locks[i]), REDLOCK_OK);
   }
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_int_equal(world->nodes[0].sets, before + 4);
@@ -217,35 +214,29 @@ TEST(each_resource_has_its_own_wait_list) {
 
 /* --------------------------------------------------------------------------------------- WAIT-2 */
 
+/* A waiter is queued behind a head that may wait for a minute. */
 TEST(queued_waiter_keeps_its_budget) {
-  redlock_options brief = patient();
-  brief.wait_us = 500 * MS;
-  fake_world *world = fake_world_new(3);
-  take_key(world, 7, REDLOCK_NEVER);
-  (void)begin_patient(world);
-  pass(world, 30 * MS);
-  rl_lock *lock = begin_of(world, KEY, &brief);
-  pass(world, 500 * MS - 1);
-  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
-  pass(world, 1);
-  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
-  assert_says(lock, "is taken: 2 of 3 nodes hold it");
-  assert_says_not(lock, "without a vote"); /* It was asked, by the first. */
-  assert_int_equal(world->core.waitlists->queued_count, 0);
-}
-
-TEST(retry_count_limits_the_time_of_a_queued_waiter) {
-  redlock_options counted = patient();
-  counted.wait_us = 0;
-  counted.retry_count = 2;
-  fake_world *world = fake_world_new(3);
-  take_key(world, 7, REDLOCK_NEVER);
-  (void)begin_patient(world);
-  rl_lock *lock = begin_of(world, KEY, &counted);
-  pass(world, 2 * DELAY - 1);
-  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
-  pass(world, 1);
-  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  static const struct {
+    redlock_duration wait_us, limit_us;
+    int retry_count;
+  } rows[] = {{500 * MS, 500 * MS, 0}, {0, 2 * DELAY, 2}};
+  for (unsigned i = 0; i < COUNT_OF(rows); i++) {
+    redlock_options brief = patient();
+    brief.wait_us = rows[i].wait_us;
+    brief.retry_count = rows[i].retry_count;
+    fake_world *world = fake_world_new(3);
+    take_key(world, 7, REDLOCK_NEVER);
+    (void)begin_patient(world);
+    pass(world, 30 * MS);
+    rl_lock *lock = begin_of(world, KEY, &brief);
+    pass(world, rows[i].limit_us - 1);
+    assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+    pass(world, 1);
+    assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+    assert_contains(message_of(lock), "is taken: 2 of 3 nodes hold it");
+    assert_null(strstr(message_of(lock), "without a vote")); /* The head has asked the node. */
+    assert_int_equal(world->core.waitlists->queued_count, 0);
+  }
 }
 
 TEST(waiter_behind_a_head_without_votes_reports_not_asked) {
@@ -257,7 +248,7 @@ TEST(waiter_behind_a_head_without_votes_reports_not_asked) {
   rl_lock *lock = begin_without_answers(world, KEY, &brief);
   fake_pass(world, 20 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-  assert_says(lock, "not asked before the budget expired");
+  assert_contains(message_of(lock), "not asked before the budget expired");
 }
 
 /* The first only looks every 2 s, and has heard last that somebody has it. */
@@ -279,15 +270,14 @@ TEST(waiter_of_silent_nodes_does_not_report_taken) {
 }
 
 TEST(waiter_behind_a_queued_head_copies_its_reports) {
-  redlock_options brief = patient(), fair = patient();
+  redlock_options brief = patient(), first = fair();
   brief.wait_us = 100 * MS;
-  fair.fair = REDLOCK_YES;
   fake_world *world = held_world(3);
-  (void)begin_of(world, KEY, &fair);
+  (void)begin_of(world, KEY, &first);
   rl_lock *lock = begin_of(world, KEY, &brief);
   pass(world, 100 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
-  assert_says(lock, "2 of 3 nodes hold it");
+  assert_contains(message_of(lock), "2 of 3 nodes hold it");
   assert_int_equal(total_of(world, sets), 0);
 }
 
@@ -303,7 +293,7 @@ TEST(waiter_behind_an_own_lock_reports_taken) {
   rl_lock *lock = begin_of(world, KEY, &brief);
   pass(world, 100 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
-  assert_says(lock, "3 of 3 nodes");
+  assert_contains(message_of(lock), "3 of 3 nodes");
 }
 
 /* --------------------------------------------------------------------------------------- WAIT-3 */
@@ -323,8 +313,7 @@ TEST(waiters_acquire_in_order_of_arrival) {
     if (i + 1 < MANY) {
       assert_error(rl_lock_result(locks[i + 1]), REDLOCK_PENDING);
     }
-    assert_error(rl_lock_release(locks[i], world->now_us, false), REDLOCK_OK);
-    fake_settle(world);
+    assert_error(fake_release(world, locks[i]), REDLOCK_OK);
     pass(world, 60 * MS);
   }
   assert_null(fake_queue_at(&world->nodes[0].store, KEY, 0));
@@ -396,21 +385,17 @@ TEST(promoted_waiter_makes_one_attempt) {
 }
 
 TEST(cancelled_waiter_keeps_the_order) {
-  redlock_options options = patient();
   rl_lock *locks[5];
   fake_world *world = fake_world_new(3);
   take_key(world, 7, REDLOCK_NEVER);
-  for (unsigned i = 0; i < 5; i++) {
-    locks[i] = begin_of(world, KEY, &options);
-  }
+  begin_many(world, locks, 5);
   rl_lock_cancel(locks[4], world->now_us, REDLOCK_E_CANCELLED);
   rl_lock_cancel(locks[1], world->now_us, REDLOCK_E_CANCELLED);
   rl_lock_free(locks[2], world->now_us);
   assert_error(rl_lock_result(locks[1]), REDLOCK_E_CANCELLED);
   assert_int_equal(world->core.waitlists->queued_count, 1);
   assert_queued(locks[3], locks[0]);
-  rl_lock_free(locks[0], world->now_us);
-  fake_settle(world);
+  fake_free(world, locks[0]);
   assert_int_equal(world->core.waitlists->queued_count, 0);
   assert_ptr_equal(locks[3]->waitlist->head, locks[3]);
   rl_lock_cancel(locks[3], world->now_us, REDLOCK_E_CANCELLED);
@@ -423,9 +408,7 @@ TEST(close_ends_the_whole_wait_list) {
     rl_lock *locks[3];
     fake_world *world = calling ? listening(3) : fake_world_new(3);
     take_key(world, 7, REDLOCK_NEVER);
-    for (unsigned i = 0; i < 3; i++) {
-      locks[i] = begin_patient(world);
-    }
+    begin_many(world, locks, 3);
     rl_core_close(&world->core, world->now_us);
     for (unsigned i = 0; i < 3; i++) {
       assert_error(rl_lock_result(locks[i]), REDLOCK_E_CLOSED);
@@ -443,9 +426,7 @@ TEST(waiters_may_leave_in_any_order) {
     rl_lock *locks[4];
     unsigned left = order;
     fake_world *world = held_world(3);
-    for (unsigned i = 0; i < 4; i++) {
-      locks[i] = begin_patient(world);
-    }
+    begin_many(world, locks, 4);
     for (unsigned count = 4; count > 0; count--) {
       unsigned at = left % count;
       left /= count;
@@ -488,8 +469,7 @@ TEST(client_keeps_a_resource_for_a_few_delays_only) {
     assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
     pass(world, 50 * MS);
     run_us += 50 * MS;
-    assert_error(rl_lock_release(locks[i], world->now_us, false), REDLOCK_OK);
-    fake_settle(world);
+    assert_error(fake_release(world, locks[i]), REDLOCK_OK);
     if (rl_lock_result(locks[i + 1]) == REDLOCK_OK) {
       at_once++;
       longest_us = rl_time_max(longest_us, run_us);
@@ -526,8 +506,7 @@ TEST(two_wait_lists_keep_a_resource_no_longer_than_one) {
       had[held] = true;
       pass(world, 50 * MS);
       run_us += 50 * MS;
-      assert_error(rl_lock_release(locks[held], world->now_us, false), REDLOCK_OK);
-      fake_settle(world);
+      assert_error(fake_release(world, locks[held]), REDLOCK_OK);
     }
   }
   assert_int_equal(held, MANY); /* Another client may have its turn. */
