@@ -24,6 +24,44 @@ local CHAPTERS = {
 -- Node timeout of clients whose nodes answer, or whose timeout must not end while the test runs.
 local PATIENCE = 30000
 
+-- Adds the checks that several chapters use.
+local function add_checks(behaviour)
+  local driver = behaviour.driver
+
+  function behaviour.failure(code, ...)
+    local result, message, got = ...
+    assert.is_nil(result)
+    assert.is_string(message)
+    assert.are.equal(code, got)
+    assert.is_true(#message > 0)
+    return message
+  end
+
+  -- An acquire is over when a majority has granted; the others get the key when they are connected.
+  function behaviour.eventually_on_all(lock, key, from)
+    helper.eventually(function()
+      driver.pump(from or behaviour.client)
+      assert.is_true(lock:is_held())
+      return behaviour.farm:count(key or lock:resource(), lock:token()) == 5
+    end, "all nodes to have the key")
+  end
+
+  -- The last millisecond counts as none, but an extend can still come in time in it.
+  function behaviour.run_out(lock)
+    helper.eventually(function() return lock:remaining() == 0 end)
+    helper.pass(0.002)
+    assert.are.equal(0, lock:remaining())
+  end
+
+  function behaviour.eventually_free(key)
+    helper.eventually(function()
+      driver.pump(behaviour.client)
+      driver.pump(behaviour.other)
+      return behaviour.farm:count(key) == 0
+    end, "the key " .. key .. " to be gone")
+  end
+end
+
 -- Declares the tests of one chapter by `behaviour.test`. `behaviour.once` declares those that do
 -- not depend on the driver. Each gets two clients and the farm, which helpers of the chapters find
 -- in `behaviour`, too.
@@ -61,39 +99,7 @@ local function chapter(driver, name)
 
   behaviour.once = driver.blocks and behaviour.test or function() end
 
-  function behaviour.failure(code, ...)
-    local result, message, got = ...
-    assert.is_nil(result)
-    assert.is_string(message)
-    assert.are.equal(code, got)
-    assert.is_true(#message > 0)
-    return message
-  end
-
-  -- An acquire is over when a majority has granted; the others get the key when they are connected.
-  function behaviour.eventually_on_all(lock, key, from)
-    helper.eventually(function()
-      driver.pump(from or behaviour.client)
-      assert.is_true(lock:is_held())
-      return behaviour.farm:count(key or lock:resource(), lock:token()) == 5
-    end, "all nodes to have the key")
-  end
-
-  -- The last millisecond counts as none, but an extend can still come in time in it.
-  function behaviour.run_out(lock)
-    helper.eventually(function() return lock:remaining() == 0 end)
-    helper.pass(0.002)
-    assert.are.equal(0, lock:remaining())
-  end
-
-  function behaviour.eventually_free(key)
-    helper.eventually(function()
-      driver.pump(behaviour.client)
-      driver.pump(behaviour.other)
-      return behaviour.farm:count(key) == 0
-    end, "the key " .. key .. " to be gone")
-  end
-
+  add_checks(behaviour)
   require("spec.behaviour." .. name)(behaviour)
 end
 

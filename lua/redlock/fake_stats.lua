@@ -52,78 +52,83 @@ function stats.begin(client)
   client.of_nodes = {}
 end
 
+-- The methods of a client that count.
+local methods = {}
+
+--- Counts the end of an operation.
+function methods:count(name, code, operation)
+  local counters = self.outcomes[name]
+  if not counters then return end
+  counters[counters[code] and code or "error"] = (counters[code] or counters.error) + 1
+  local now = self.world.clock.now
+  local took = operation.began and (now - operation.began) / 1000
+  if operation.granted then note(self.acquire_time, took) end
+  if not operation.waits then return end
+  note(self.wait_time, took)
+  if took >= 1 then
+    self:tell { event = "waited", resource = operation.lock.resources[1], waited = took, result = code }
+  end
+end
+
+--- Counts automatic extends that all nodes have granted.
+function methods:count_extends(count)
+  self.outcomes.auto_extend.ok = self.outcomes.auto_extend.ok + count
+  for index = 1, #self.nodes do
+    local of = self:of_node(index)
+    of.votes.granted, of.latency[1] = of.votes.granted + count, of.latency[1] + count
+  end
+end
+
+function methods:count_loss(reason, resource)
+  self.losses[reason] = self.losses[reason] + 1
+  self:tell { event = "lost", resource = resource, reason = reason }
+end
+
+function methods:count_warning(reason, resource)
+  self.warnings[reason] = self.warnings[reason] + 1
+  self:tell { event = "warned", resource = resource, reason = reason }
+end
+
+function methods:count_heal(index)
+  local of = self:of_node(index)
+  of.heals = of.heals + 1
+end
+
+--- Returns the counters of a node.
+function methods:of_node(index)
+  local of = self.of_nodes[index]
+  if not of then
+    of = { votes = zeros(VOTES), latency = histogram(), connections = 0, failures = 0, heals = 0, up = false }
+    self.of_nodes[index] = of
+  end
+  return of
+end
+
+--- Counts a vote. `answered`: the node has replied.
+function methods:count_vote(index, vote, answered)
+  local of = self:of_node(index)
+  of.votes[vote] = of.votes[vote] + 1
+  if answered then note(of.latency, 0) end
+end
+
+--- Counts a connection that came up, or one that failed for a reason.
+function methods:count_connection(index, reason)
+  local of, node = self:of_node(index), self.nodes[index].name
+  if reason then
+    if of.up or of.failures == 0 then
+      of.failures = of.failures + 1
+      self:tell { event = "down", node = node, reason = reason }
+    end
+  elseif not of.up then
+    of.connections = of.connections + 1
+    self:tell { event = "up", node = node }
+  end
+  of.up = not reason
+end
+
 --- Adds the methods that count to the class of clients.
 function stats.methods(Client)
-  --- Counts the end of an operation.
-  function Client:count(name, code, operation)
-    local counters = self.outcomes[name]
-    if not counters then return end
-    counters[counters[code] and code or "error"] = (counters[code] or counters.error) + 1
-    local now = self.world.clock.now
-    local took = operation.began and (now - operation.began) / 1000
-    if operation.granted then note(self.acquire_time, took) end
-    if not operation.waits then return end
-    note(self.wait_time, took)
-    if took >= 1 then
-      self:tell { event = "waited", resource = operation.lock.resources[1], waited = took, result = code }
-    end
-  end
-
-  --- Counts automatic extends that all nodes have granted.
-  function Client:count_extends(count)
-    self.outcomes.auto_extend.ok = self.outcomes.auto_extend.ok + count
-    for index = 1, #self.nodes do
-      local of = self:of_node(index)
-      of.votes.granted, of.latency[1] = of.votes.granted + count, of.latency[1] + count
-    end
-  end
-
-  function Client:count_loss(reason, resource)
-    self.losses[reason] = self.losses[reason] + 1
-    self:tell { event = "lost", resource = resource, reason = reason }
-  end
-
-  function Client:count_warning(reason, resource)
-    self.warnings[reason] = self.warnings[reason] + 1
-    self:tell { event = "warned", resource = resource, reason = reason }
-  end
-
-  function Client:count_heal(index)
-    local of = self:of_node(index)
-    of.heals = of.heals + 1
-  end
-
-  --- Returns the counters of a node.
-  function Client:of_node(index)
-    local of = self.of_nodes[index]
-    if not of then
-      of = { votes = zeros(VOTES), latency = histogram(), connections = 0, failures = 0, heals = 0, up = false }
-      self.of_nodes[index] = of
-    end
-    return of
-  end
-
-  --- Counts a vote. `answered`: the node has replied.
-  function Client:count_vote(index, vote, answered)
-    local of = self:of_node(index)
-    of.votes[vote] = of.votes[vote] + 1
-    if answered then note(of.latency, 0) end
-  end
-
-  --- Counts a connection that came up, or one that failed for a reason.
-  function Client:count_connection(index, reason)
-    local of, node = self:of_node(index), self.nodes[index].name
-    if reason then
-      if of.up or of.failures == 0 then
-        of.failures = of.failures + 1
-        self:tell { event = "down", node = node, reason = reason }
-      end
-    elseif not of.up then
-      of.connections = of.connections + 1
-      self:tell { event = "up", node = node }
-    end
-    of.up = not reason
-  end
+  for name, method in pairs(methods) do Client[name] = method end
 end
 
 local function of_node(client, index, node)

@@ -179,7 +179,7 @@ static bool sim_node_forces(const sim *s, const sim_connection *from, const sim_
   return other && !token->handed;
 }
 
-/* A command, and its kind for the parts of the simulator that execute it; UNKNOWN for the others. */
+/* A command, and its kind for the part of the simulator that executes it, otherwise UNKNOWN. */
 typedef struct sim_parsed {
   sim_request request;
   sim_command_kind native, queue;
