@@ -824,45 +824,41 @@ static void enumerate_second(enumeration *sum, play_case one, unsigned variant, 
   }
 }
 
+/*
+ * The result of one round depends on the votes, not on their order: otherwise it would describe the
+ * network. (Variant 0 only: in others the lease expires meanwhile.)
+ */
+static void play_each_order(enumeration *sum, play_case one, unsigned variant, unsigned count) {
+  for (unsigned a = 0; a < power(ACTS, count); a++) {
+    int first_end = REDLOCK_PENDING;
+    for (unsigned order = 0; order < order_counts[count]; order++) {
+      plan first = plan_of(count, a, order);
+      int end = one(&first, NULL, variant);
+      first_end = order == 0 ? end : first_end;
+      assert_true(variant > 0 || end == first_end);
+      sum->cases++;
+      sum->played++;
+    }
+  }
+}
+
 static enumeration enumerate(play_case one, unsigned variants, has_no_choice rule) {
   enumeration sum = {0, 0, 0};
   for (unsigned count = 1; count <= NODES_MAX; count++) {
     unsigned assignments = power(ACTS, count);
-    for (unsigned a = 0; a < assignments * order_counts[count] * variants; a++) {
-      plan first = plan_of(count, a % assignments, a / assignments % order_counts[count]);
-      unsigned variant = a / assignments / order_counts[count];
-      if (rule != NULL) {
+    for (unsigned variant = 0; variant < variants; variant++) {
+      if (rule == NULL) {
+        play_each_order(&sum, one, variant, count);
+        continue;
+      }
+      for (unsigned a = 0; a < assignments * order_counts[count]; a++) {
+        plan first = plan_of(count, a % assignments, a / assignments);
         enumerate_second(&sum, one, variant, &first, rule);
-      } else {
-        (void)one(&first, NULL, variant);
-        sum.cases++;
-        sum.distinct++;
-        sum.played++;
       }
     }
   }
   print_message("%lu of %lu cases\n", sum.played, sum.cases);
   return sum;
-}
-
-/*
- * A code that depends on which answer came first says something about the network, not about the
- * lock.
- */
-TEST(order_of_replies_does_not_change_the_result) {
-  static const play_case cases[] = {play_acquire, play_extend, play_release};
-  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
-    for (unsigned count = 1; count <= NODES_MAX; count++) {
-      for (unsigned a = 0; a < power(ACTS, count); a++) {
-        plan first = plan_of(count, a, 0);
-        int end = cases[i](&first, NULL, 0);
-        for (unsigned order = 1; order < order_counts[count]; order++) {
-          plan other = plan_of(count, a, order);
-          assert_error(cases[i](&other, NULL, 0), end);
-        }
-      }
-    }
-  }
 }
 
 TEST(every_acquire_with_one_attempt) {
