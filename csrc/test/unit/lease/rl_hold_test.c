@@ -234,25 +234,18 @@ TEST(node_without_script_gets_text_of_hold) {
   assert_ends(end_of(HOLD_US));
 }
 
-TEST(freed_lock_keeps_key) {
-  hold_at_least(3, HOLD_US);
-  rl_lock_free(lock, world->now_us);
-  fake_settle(world);
-  assert_ends(end_of(HOLD_US));
-}
-
-TEST(closed_client_keeps_key) {
-  hold_at_least(3, HOLD_US);
-  rl_core_close(&world->core, world->now_us);
-  fake_settle(world);
-  assert_ends(end_of(HOLD_US));
-}
-
-TEST(abandoned_release_keeps_key) {
-  hold_at_least(3, HOLD_US);
+static void by_sending(void) {
   assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_OK);
-  fake_settle(world);
-  assert_ends(end_of(HOLD_US));
+}
+
+TEST(release_whose_result_no_caller_awaits_keeps_key) {
+  static void (*const ways[])(void) = {by_freeing, by_closing, by_sending};
+  for (unsigned i = 0; i < COUNT_OF(ways); i++) {
+    hold_at_least(3, HOLD_US);
+    ways[i]();
+    fake_settle(world);
+    assert_ends(end_of(HOLD_US));
+  }
 }
 
 TEST(failed_acquire_deletes_its_keys_at_once) {
@@ -306,34 +299,22 @@ TEST(counter_outlives_kept_key_by_a_week) {
   assert_true(fake_store_counter(&world->nodes[0].store, end_us + week_us - MS, KEY) > 0);
 }
 
-/* HLD-5 */
+/* HLD-5. The lock with the longest time is released first, or last. */
 TEST(last_release_of_owner_keeps_key_for_longest_time) {
-  world = fake_world_new(3);
-  rl_lock *locks[2];
-  for (unsigned i = 0; i < 2; i++) {
-    redlock_options options = holding(i == 0 ? 5 * SECONDS : HOLD_US);
-    locks[i] = fake_lock(world, KEY, &options);
-    assert_error(rl_reentry_set_owner(locks[i], world->now_us, "me", 2), REDLOCK_OK);
-    assert_error(fake_hold(world, locks[i]), REDLOCK_OK);
+  for (unsigned longest = 0; longest < 2; longest++) {
+    rl_lock *locks[2];
+    world = fake_world_new(3);
+    for (unsigned i = 0; i < 2; i++) {
+      redlock_options options = holding(i == longest ? HOLD_US : 5 * SECONDS);
+      locks[i] = fake_lock(world, KEY, &options);
+      assert_error(rl_reentry_set_owner(locks[i], world->now_us, "me", 2), REDLOCK_OK);
+      assert_error(fake_hold(world, locks[i]), REDLOCK_OK);
+    }
+    assert_error(release(locks[longest]), REDLOCK_OK);
+    assert_ends(FAKE_START_US + 10 * SECONDS); /* Nothing was sent. */
+    assert_error(release(locks[1 - longest]), REDLOCK_OK);
+    assert_ends(end_of(HOLD_US));
   }
-  assert_error(release(locks[1]), REDLOCK_OK);
-  assert_ends(FAKE_START_US + 10 * SECONDS); /* nothing was sent */
-  assert_error(release(locks[0]), REDLOCK_OK);
-  assert_ends(end_of(HOLD_US));
-}
-
-TEST(nested_acquire_does_not_shorten_hold) {
-  world = fake_world_new(3);
-  rl_lock *locks[2];
-  for (unsigned i = 0; i < 2; i++) {
-    redlock_options options = holding(i == 0 ? HOLD_US : 2 * SECONDS);
-    locks[i] = fake_lock(world, KEY, &options);
-    assert_error(rl_reentry_set_owner(locks[i], world->now_us, "me", 2), REDLOCK_OK);
-    assert_error(fake_hold(world, locks[i]), REDLOCK_OK);
-  }
-  assert_error(release(locks[0]), REDLOCK_OK);
-  assert_error(release(locks[1]), REDLOCK_OK);
-  assert_ends(end_of(HOLD_US));
 }
 
 /* Node 2 is node 0 under another name: its key is the same one. */

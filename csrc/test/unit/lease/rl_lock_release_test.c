@@ -22,16 +22,6 @@ TEST(lease_ends_before_first_byte_of_release) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
 }
 
-TEST(release_sends_key_and_token) {
-  hold(1, NULL);
-  begin_release();
-  fake_command command = fake_answer(world, 0);
-  assert_int_equal(command.verb, FAKE_RELEASE);
-  assert_string_equal(command.key, KEY);
-  assert_string_equal(command.token, lease_token);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
-}
-
 TEST(majority_of_nodes_decides_release) {
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
     hold(count, NULL);
@@ -64,15 +54,6 @@ TEST(release_of_lost_lock_reports_lost) {
   assert_error(release(lock), REDLOCK_E_NOT_HELD);
 }
 
-TEST(second_release_is_not_held) {
-  hold(1, NULL);
-  begin_release();
-  fake_settle(world);
-  assert_error(release(lock), REDLOCK_E_NOT_HELD);
-  assert_error(rl_lock_result(lock), REDLOCK_E_NOT_HELD);
-  assert_int_equal(world->nodes[0].releases, 1);
-}
-
 TEST(release_of_unheld_lock_is_not_held) {
   world = fake_world_new(1);
   lock = fake_lock(world, KEY, NULL);
@@ -85,29 +66,6 @@ TEST(expired_lease_is_released_once) {
     world->now_us = lock->deadline_us + (gone ? 200 * MS : 0); /* then the keys are gone, too */
     assert_error(release(lock), gone ? REDLOCK_E_EXPIRED : REDLOCK_OK);
     assert_error(release(lock), REDLOCK_E_NOT_HELD);
-  }
-}
-
-/* The votes of five nodes in every order: the result is the same for each set of votes. */
-TEST(order_of_votes_does_not_change_release) {
-  static const char *const replies[] = {":1\r\n", ":0\r\n", "-ERR x\r\n"};
-  static const unsigned orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
-                                        {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-  for (unsigned votes = 0; votes < 27; votes++) {
-    int first = REDLOCK_PENDING;
-    for (unsigned order = 0; order < 6; order++) {
-      unsigned cast[3] = {votes % 3, votes / 3 % 3, votes / 9};
-      hold(3, NULL);
-      begin_release();
-      for (unsigned i = 0; i < 3; i++) {
-        fake_reply(world, orders[order][i], replies[cast[orders[order][i]]]);
-      }
-      int result = rl_lock_result(lock);
-      assert_true(result != REDLOCK_PENDING);
-      first = order == 0 ? result : first;
-      assert_error(result, first);
-      assert_true(fake_world_end(world));
-    }
   }
 }
 

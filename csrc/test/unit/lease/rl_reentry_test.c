@@ -65,17 +65,11 @@ TEST(last_release_of_owner_releases_lease) {
   assert_error(release(inner), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 3);
   assert_int_equal(rl_ring_remaining(inner, world->now_us), 0);
+  assert_error(release(inner), REDLOCK_E_NOT_HELD);
+  assert_int_equal(fake_keys(world, KEY), 3);
   assert_true(rl_ring_remaining(outer, world->now_us) == LEASE_US);
   assert_error(release(outer), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
-}
-
-TEST(second_release_of_nested_lock_is_refused) {
-  nested();
-  assert_error(release(inner), REDLOCK_OK);
-  assert_error(release(inner), REDLOCK_E_NOT_HELD);
-  assert_true(rl_ring_remaining(outer, world->now_us) > 0);
-  assert_int_equal(fake_keys(world, KEY), 3);
 }
 
 TEST(lock_acquired_again_is_released_twice) {
@@ -88,6 +82,7 @@ TEST(lock_acquired_again_is_released_twice) {
   assert_true(rl_ring_remaining(lock, world->now_us) > 29 * SECONDS);
   assert_error(release(lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
+  assert_error(release(lock), REDLOCK_E_NOT_HELD);
 }
 
 TEST(lock_without_owner_shares_no_lease) {
@@ -348,30 +343,6 @@ TEST(late_reply_of_former_lease_owner_is_no_vote) {
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
-#define OWNERS 40
-
-/* More than the table has room for at first, leaving in several orders. */
-TEST(many_leases_are_found_by_owner) {
-  world = fake_world_new(1);
-  rl_lock *locks[2 * OWNERS];
-  char name[16];
-  for (unsigned i = 0; i < 2 * OWNERS; i++) {
-    (void)snprintf(name, sizeof name, "owner %u", i / 2);
-    locks[i] = owned(KEY, name);
-  }
-  for (unsigned i = 0; i < 2 * OWNERS; i += 2) {
-    unsigned first = i % 4 == 0 ? i : i + 1;
-    assert_error(acquire(locks[i], NULL), REDLOCK_OK);
-    assert_error(acquire(locks[i + 1], NULL), REDLOCK_OK);
-    assert_int_equal(world->nodes[0].sets, i / 2 + 1);
-    assert_error(release(locks[first]), REDLOCK_OK);
-    assert_int_equal(world->nodes[0].releases, i / 2);
-    assert_error(release(locks[first ^ 1u]), REDLOCK_OK);
-    assert_int_equal(world->nodes[0].releases, i / 2 + 1);
-  }
-}
-
-/* All in the table at once: none of their keys ever expires before it is looked for. */
 /* Returns the processor time of the search beside |others| that hold two resources each. */
 static double time_beside(unsigned others) {
   world = fake_world_new(1);
@@ -410,7 +381,7 @@ TEST(leases_are_found_after_table_growth) {
     held_ones[i] = owned(names[i], "me");
     assert_error(acquire(held_ones[i], NULL), REDLOCK_OK);
   }
-  for (unsigned i = 0; i < OWNERS; i++) {
+  for (unsigned i = 0; i < 40; i++) {
     (void)owned(KEY, "me");
   }
   for (unsigned i = 0; i < 3; i++) {
@@ -544,16 +515,6 @@ TEST(last_release_releases_lease_in_any_order) {
   assert_error(extend(inner, 0), REDLOCK_OK);
   assert_error(release(inner), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
-}
-
-TEST(lock_acquired_twice_is_released_twice) {
-  held_times(2);
-  assert_error(release(lock), REDLOCK_OK);
-  assert_int_equal(fake_keys(world, KEY), 3);
-  assert_true(rl_ring_remaining(lock, world->now_us) == LEASE_US);
-  assert_error(release(lock), REDLOCK_OK);
-  assert_int_equal(fake_keys(world, KEY), 0);
-  assert_error(release(lock), REDLOCK_E_NOT_HELD);
 }
 
 TEST(nested_acquire_extends_short_lease_first) {
