@@ -121,6 +121,7 @@ int rl_core_add(rl_core *core, const rl_address *address) {
   rl_node_init(node, core->node_count, address);
   rl_guard_add_node(node, guard);
   node->link.notify_channel = core->notify != NULL ? core->notify->channel : NULL;
+  node->link.previous = core->node_count > 0 ? &core->nodes[core->node_count - 1]->link : NULL;
   core->nodes[core->node_count++] = node;
   core->connection_count = core->node_count;
   return REDLOCK_OK;

@@ -49,6 +49,18 @@ char *rl_buffer_reserve(rl_buffer *buffer, size_t length, bool grow) {
   return buffer->data + buffer->tail;
 }
 
+bool rl_buffer_copy_newest(rl_buffer *buffer, const rl_buffer *from, bool grow) {
+  size_t length = from->newest;
+  bool whole = length > 0 && length <= rl_buffer_length(from);
+  char *out = whole ? rl_buffer_reserve(buffer, length, grow) : NULL;
+  if (out == NULL) {
+    return false;
+  }
+  memcpy(out, from->data + from->tail - length, length);
+  rl_buffer_append(buffer, length);
+  return true;
+}
+
 void rl_buffer_consume(rl_buffer *buffer, size_t length) {
   assert(length <= rl_buffer_length(buffer));
   buffer->head += length;

@@ -18,6 +18,7 @@ typedef struct rl_buffer {
   size_t head;     /* first byte that is not consumed */
   size_t tail;     /* one past the last byte */
   size_t capacity; /* of data */
+  size_t newest;   /* bytes of the newest command */
 } rl_buffer;
 
 void rl_buffer_free(rl_buffer *buffer);
@@ -31,6 +32,18 @@ static inline size_t rl_buffer_length(const rl_buffer *buffer) {
  * false it allocates nothing.
  */
 char *rl_buffer_reserve(rl_buffer *buffer, size_t length, bool grow);
+
+/* Notes that a command of |length| bytes was written to the reserved room. */
+static inline void rl_buffer_append(rl_buffer *buffer, size_t length) {
+  buffer->newest = length;
+  buffer->tail += length;
+}
+
+/*
+ * Appends the newest command of |from|. Returns false, and appends nothing, if it is not wholly
+ * there any more, or if memory is short.
+ */
+bool rl_buffer_copy_newest(rl_buffer *buffer, const rl_buffer *from, bool grow);
 
 /* Removes |length| bytes at the head. Keeps the memory for the next use. */
 void rl_buffer_consume(rl_buffer *buffer, size_t length);

@@ -143,6 +143,16 @@ bool rl_link_take(rl_link *link, rl_outstanding *command) {
   return true;
 }
 
+const rl_outstanding *rl_link_newest(const rl_link *link) {
+  if (link == NULL || link->outstanding_count == 0) {
+    return NULL;
+  }
+  unsigned newest = link->outstanding_head + link->outstanding_count - 1;
+  return &link->outstanding[newest < link->outstanding_capacity
+                                ? newest
+                                : newest - link->outstanding_capacity];
+}
+
 /* --------------------------------------------------------------------------------- handshake */
 
 void rl_link_sent(rl_link *link, size_t length) {

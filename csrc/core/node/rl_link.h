@@ -85,7 +85,8 @@ typedef struct rl_outstanding {
 } rl_outstanding;
 
 typedef struct rl_link {
-  const rl_address *address; /* the node's */
+  const rl_address *address;      /* the node's */
+  const struct rl_link *previous; /* of the client's previous node; NULL for the first */
   rl_link_phase phase;
   bool useful;          /* an operation was answered on this connection */
   uint32_t compared;    /* nodes with which this connection was tested for twins (rl_twin.h) */
@@ -236,5 +237,8 @@ void rl_link_mask_token(rl_link *link, const rl_attempt *attempt);
 
 /* Takes the oldest outstanding command without a reply. Returns false if there is none. */
 bool rl_link_take(rl_link *link, rl_outstanding *command);
+
+/* Returns the newest outstanding command; or NULL, also for NULL. */
+const rl_outstanding *rl_link_newest(const rl_link *link);
 
 #endif

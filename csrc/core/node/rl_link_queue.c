@@ -21,6 +21,18 @@ static bool rl_link_append_script(rl_link *link, const rl_outstanding *command) 
   return rl_link_append(link, command);
 }
 
+/*
+ * Writes |command| as a copy of the previous node's newest command. The bytes are equal if the two
+ * agree in attempt, time, round, kind, script and step, but for an extend, whose life depends on the
+ * node, and for a ticket, which not every node has. Returns false if it must be written anew.
+ */
+static bool rl_link_copy(rl_link *link, const rl_outstanding *command, bool grow) {
+  const rl_outstanding *newest = rl_link_newest(link->previous);
+  bool alike = newest != NULL && memcmp(newest, command, sizeof *command) == 0;
+  return alike && command->kind != RL_OUTSTANDING_EXTEND && command->attempt->enqueued == 0 &&
+         rl_buffer_copy_newest(&link->output, &link->previous->output, grow);
+}
+
 /* Queues the script of |command|. */
 static bool rl_link_queue_script(rl_link *link, rl_outstanding *command, rl_script script,
                                  uint64_t ttl_ms, bool grow) {
@@ -29,21 +41,27 @@ static bool rl_link_queue_script(rl_link *link, rl_outstanding *command, rl_scri
   command->by_text = command->by_text || !link->knows[script];
   assert(link->phase == RL_LINK_UP);
   return rl_link_reserve_outstanding(link, grow) &&
-         rl_command_script(&link->output, script, command->by_text, &key, ttl_ms, grow) &&
+         (rl_link_copy(link, command, grow) ||
+          rl_command_script(&link->output, script, command->by_text, &key, ttl_ms, grow)) &&
          rl_link_append_script(link, command);
+}
+
+static bool rl_link_write_set(rl_link *link, const rl_attempt *attempt, uint64_t ttl_ms) {
+  rl_command_key key = rl_attempt_key(attempt);
+  return rl_command_set(&link->output, &key, ttl_ms);
 }
 
 bool rl_link_queue_set(rl_link *link, redlock_time now_us, rl_outstanding_kind kind,
                        rl_attempt *attempt, uint32_t round, uint64_t ttl_ms) {
   rl_outstanding command = {attempt, now_us, round, (uint8_t)kind, 0, 0, RL_SCRIPT_NONE};
-  rl_command_key key = rl_attempt_key(attempt);
   assert(link->phase == RL_LINK_UP);
-  if (key.count > 1) {
+  if (attempt->resource->count > 1) {
     return rl_link_queue_script(
         link, &command, kind == RL_OUTSTANDING_HEAL ? RL_SCRIPT_HEAL_ALL : RL_SCRIPT_ACQUIRE_ALL,
         ttl_ms, true);
   }
-  return rl_link_reserve_outstanding(link, true) && rl_command_set(&link->output, &key, ttl_ms) &&
+  return rl_link_reserve_outstanding(link, true) &&
+         (rl_link_copy(link, &command, true) || rl_link_write_set(link, attempt, ttl_ms)) &&
          rl_link_append(link, &command);
 }
 
@@ -72,17 +90,21 @@ static const char *rl_link_queue_entry(const rl_link *link, const rl_attempt *at
   return entry;
 }
 
-/* Queues a script that releases and notifies. It also dequeues the lease's ticket. */
-static bool rl_link_queue_notifying(rl_link *link, rl_outstanding *command, rl_script script,
-                                    bool grow) {
+/* Writes a script that releases and notifies. It also dequeues the lease's ticket. */
+static bool rl_link_write_notifying(rl_link *link, const rl_outstanding *command, bool grow) {
   char entry[RL_LINK_ENTRY_SIZE];
   rl_command_key key = rl_attempt_key(command->attempt);
+  return rl_command_release(&link->output, (rl_script)command->script, command->by_text, &key,
+                            rl_link_queue_entry(link, command->attempt, entry), grow);
+}
+
+static bool rl_link_queue_notifying(rl_link *link, rl_outstanding *command, rl_script script,
+                                    bool grow) {
   command->script = (uint8_t)script;
   command->by_text = command->by_text || !link->knows[script];
   assert(link->phase == RL_LINK_UP);
   return rl_link_reserve_outstanding(link, grow) &&
-         rl_command_release(&link->output, script, command->by_text, &key,
-                            rl_link_queue_entry(link, command->attempt, entry), grow) &&
+         (rl_link_copy(link, command, grow) || rl_link_write_notifying(link, command, grow)) &&
          rl_link_append_script(link, command);
 }
 

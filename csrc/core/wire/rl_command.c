@@ -76,7 +76,7 @@ static char *rl_command_number(char *out, uint64_t number) {
 }
 
 static bool rl_command_finish(rl_buffer *buffer, const char *end) {
-  buffer->tail = (size_t)(end - buffer->data);
+  rl_buffer_append(buffer, (size_t)(end - buffer->data) - buffer->tail);
   return true;
 }
 

@@ -10,11 +10,11 @@ static void put(rl_buffer *buffer, const char *bytes, size_t length) {
   char *room = rl_buffer_reserve(buffer, length, true);
   assert_non_null(room);
   memcpy(room, bytes, length);
-  buffer->tail += length;
+  rl_buffer_append(buffer, length);
 }
 
 TEST(empty_buffer_has_no_memory) {
-  rl_buffer buffer = {NULL, 0, 0, 0};
+  rl_buffer buffer = {0};
   assert_int_equal(rl_buffer_length(&buffer), 0);
   assert_null(rl_buffer_reserve(&buffer, 1, false));
   assert_null(rl_buffer_reserve(&buffer, 0, false));
@@ -25,7 +25,7 @@ TEST(empty_buffer_has_no_memory) {
 
 TEST(buffer_returns_bytes_in_order) {
   enum { TOTAL = 300000 };
-  rl_buffer buffer = {NULL, 0, 0, 0};
+  rl_buffer buffer = {0};
   unsigned seed = 12345;
   size_t in = 0;
   size_t out = 0;
@@ -55,7 +55,7 @@ TEST(buffer_returns_bytes_in_order) {
 }
 
 TEST(reserve_without_growing_uses_all_memory) {
-  rl_buffer buffer = {NULL, 0, 0, 0};
+  rl_buffer buffer = {0};
   put(&buffer, "x", 1);
   size_t capacity = buffer.capacity;
   assert_non_null(rl_buffer_reserve(&buffer, capacity - 1, false));
@@ -72,7 +72,7 @@ TEST(reserve_without_growing_uses_all_memory) {
 }
 
 TEST(emptied_buffer_starts_again_at_its_beginning) {
-  rl_buffer buffer = {NULL, 0, 0, 0};
+  rl_buffer buffer = {0};
   put(&buffer, "hello", 5);
   const char *data = buffer.data;
   rl_buffer_consume(&buffer, 5);
@@ -83,10 +83,29 @@ TEST(emptied_buffer_starts_again_at_its_beginning) {
 }
 
 TEST(request_far_beyond_the_capacity_is_met_at_once) {
-  rl_buffer buffer = {NULL, 0, 0, 0};
+  rl_buffer buffer = {0};
   char *room = rl_buffer_reserve(&buffer, 100000, true);
   assert_non_null(room);
   memset(room, 0, 100000);
   assert_true(buffer.capacity >= 100000);
   rl_buffer_free(&buffer);
+}
+
+TEST(newest_command_is_copied_while_it_is_whole) {
+  rl_buffer from = {0}, to = {0};
+  assert_false(rl_buffer_copy_newest(&to, &from, true));
+  put(&from, "one", 3);
+  assert_false(rl_buffer_copy_newest(&to, &from, false)); /* It would have to allocate. */
+  assert_true(rl_buffer_copy_newest(&to, &from, true));
+  put(&from, "four", 4);
+  rl_buffer_consume(&from, 3);
+  assert_true(rl_buffer_copy_newest(&to, &from, false));
+  rl_buffer_consume(&from, 1);
+  assert_false(rl_buffer_copy_newest(&to, &from, true));
+  rl_buffer_consume(&from, 3);
+  assert_false(rl_buffer_copy_newest(&to, &from, true));
+  assert_int_equal(rl_buffer_length(&to), 7);
+  assert_memory_equal(to.data, "onefour", 7);
+  rl_buffer_free(&from);
+  rl_buffer_free(&to);
 }

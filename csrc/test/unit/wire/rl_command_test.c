@@ -16,7 +16,7 @@ static rl_buffer buffer; /* of the test */
 static size_t from;      /* where the next command begins */
 
 static int begin(void **state) {
-  buffer = (rl_buffer){NULL, 0, 0, 0};
+  buffer = (rl_buffer){0};
   from = 0;
   return 0;
 }
