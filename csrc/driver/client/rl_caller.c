@@ -281,11 +281,11 @@ static void rl_caller_appoint_poller(rl_callers *callers) {
 }
 
 static rl_callers_wants rl_caller_wants_of(const redlock_client *client) {
-  rl_callers_wants wants = {0, 0, rl_poll_deadline(client)};
+  uint32_t output = rl_core_with_output(&client->core);
+  rl_callers_wants wants = {0, rl_poll_writable(client, output), rl_poll_deadline(client, output)};
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     wants.changes += client->sockets[i].changes;
   }
-  wants.writable = rl_poll_writable(client);
   return wants;
 }
 

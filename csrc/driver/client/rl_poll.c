@@ -16,8 +16,7 @@
 #include "lock/rl_events.h"
 #include "os/rl_clock.h"
 
-/* Returns when a turn is due. */
-static redlock_time rl_poll_turn(const redlock_client *client, uint32_t output) {
+redlock_time rl_poll_deadline(const redlock_client *client, uint32_t output) {
   redlock_time deadline_us = rl_core_deadline(&client->core);
   output = client->callers.unsent ? 0 : output; /* Another thread is about to send those bytes. */
   for (unsigned i = 0; deadline_us != 0 && i < rl_core_connection_count(&client->core); i++) {
@@ -27,10 +26,6 @@ static redlock_time rl_poll_turn(const redlock_client *client, uint32_t output) 
     deadline_us = due ? 0 : rl_time_min(deadline_us, rl_socket_deadline(socket));
   }
   return deadline_us;
-}
-
-redlock_time rl_poll_deadline(const redlock_client *client) {
-  return rl_poll_turn(client, rl_core_with_output(&client->core));
 }
 
 /* Returns true if the program's loop has something to fetch. */
@@ -44,7 +39,7 @@ redlock_time rl_poll_process_deadline(const redlock_client *client, uint32_t out
     return 0;
   }
   redlock_time turn_us =
-      client->wake && rl_poll_has_news(client) ? 0 : rl_poll_turn(client, output);
+      client->wake && rl_poll_has_news(client) ? 0 : rl_poll_deadline(client, output);
   return client->driver_due_us != 0 ? rl_time_min(turn_us, client->driver_due_us) : turn_us;
 }
 
@@ -144,8 +139,7 @@ size_t rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capa
   return count;
 }
 
-uint32_t rl_poll_writable(const redlock_client *client) {
-  uint32_t output = rl_core_with_output(&client->core);
+uint32_t rl_poll_writable(const redlock_client *client, uint32_t output) {
   uint32_t writable = 0;
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     short events;

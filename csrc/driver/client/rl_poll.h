@@ -12,17 +12,19 @@
 /* redlock_client_pollfds() inside the client. */
 size_t rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity);
 
+/* Below, |output| is rl_core_with_output(). */
+
 /* Returns when a turn is due at the latest, in any thread; 0 = at once. */
-redlock_time rl_poll_deadline(const redlock_client *client);
+redlock_time rl_poll_deadline(const redlock_client *client, uint32_t output);
 
 /*
  * Returns when redlock_client_process() is due at the latest, also for results that the program's
- * loop must take. |output| is rl_core_with_output().
+ * loop must take.
  */
 redlock_time rl_poll_process_deadline(const redlock_client *client, uint32_t output);
 
 /* Returns the nodes whose descriptor is polled for writing. */
-uint32_t rl_poll_writable(const redlock_client *client);
+uint32_t rl_poll_writable(const redlock_client *client, uint32_t output);
 
 /* Polls until |until_us|. Returns -1 after a signal. */
 int rl_poll_until(struct pollfd *fds, size_t count, redlock_time until_us);

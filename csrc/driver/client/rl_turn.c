@@ -253,14 +253,8 @@ static int rl_turn_run(redlock_client *client) {
   return result;
 }
 
-int rl_turn_process(redlock_client *client, const struct pollfd *fds, size_t count) {
-  if (fds == NULL) {
-    if (rl_turn_read_ready(client)) {
-      (void)rl_turn_read_ready(client); /* A connection may have ended behind its last reply. */
-    }
-  } else {
-    rl_turn_input(client, fds, count);
-  }
+/* Steps 2 to 5, and notes the turn. */
+static int rl_turn_finish(redlock_client *client) {
   int result = rl_turn_run(client);
   client->wake = false;
   if (client->driver_due_us <= client->core.now_us) {
@@ -270,6 +264,15 @@ int rl_turn_process(redlock_client *client, const struct pollfd *fds, size_t cou
   client->processed_us = client->core.now_us;
   client->callers.turned = true;
   return result;
+}
+
+int rl_turn_process(redlock_client *client, const struct pollfd *fds, size_t count) {
+  if (fds != NULL) {
+    rl_turn_input(client, fds, count);
+  } else if (rl_turn_read_ready(client)) {
+    (void)rl_turn_read_ready(client); /* A connection may have ended behind its last reply. */
+  }
+  return rl_turn_finish(client);
 }
 
 /*
@@ -294,11 +297,10 @@ int rl_turn_start(redlock_client *client) {
 }
 
 int rl_turn_send_due(redlock_client *client) {
-  struct pollfd none = {-1, 0, 0};
   redlock_duration pause_us = rl_time_sub(redlock_now(), client->processed_us);
   int result = pause_us > RL_TURN_STALE_US || rl_turn_has_many_outstanding(client)
                    ? rl_turn_process(client, NULL, 0)
-                   : rl_turn_process(client, &none, 0);
+                   : rl_turn_finish(client);
   rl_poll_wake(client); /* It may have read what the program's loop waits for. */
   return result;
 }

@@ -28,12 +28,13 @@ static bool rl_watchdog_awaits(const redlock_client *client) {
 }
 
 redlock_time rl_watchdog_due(const redlock_client *client) {
+  redlock_time due_us = rl_poll_deadline(client, rl_core_with_output(&client->core));
   if (rl_watchdog_has_loop(client)) { /* WDOG-4 */
     redlock_time read_us = rl_watchdog_awaits(client) ? client->processed_us : REDLOCK_NEVER;
-    return rl_time_add(rl_time_min(rl_poll_deadline(client), read_us), RL_WATCHDOG_LOOP_US);
+    return rl_time_add(rl_time_min(due_us, read_us), RL_WATCHDOG_LOOP_US);
   }
   redlock_time quiet_us = rl_time_add(client->processed_us, RL_WATCHDOG_QUIET_US);
-  return client->core.closed ? REDLOCK_NEVER : rl_time_min(rl_poll_deadline(client), quiet_us);
+  return client->core.closed ? REDLOCK_NEVER : rl_time_min(due_us, quiet_us);
 }
 
 bool rl_watchdog_is_alone(const redlock_client *client) {
