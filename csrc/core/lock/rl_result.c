@@ -10,16 +10,6 @@
 
 #include "lock/rl_lock.h"
 
-rl_result rl_result_of(const rl_lock *lock) {
-  if (lock->automatic) {
-    return lock->renewal->result;
-  }
-  const char *refused = lock->has_refused ? lock->refused : NULL;
-  rl_result result = {refused,       lock->ttl_us, lock->round_start_us, lock->round_took_us,
-                      lock->deniers, lock->quorum, lock->result,         (uint8_t)lock->operation};
-  return result;
-}
-
 const rl_vote *rl_result_votes(const rl_lock *lock) {
   return lock->automatic ? lock->renewal->votes : lock->votes;
 }

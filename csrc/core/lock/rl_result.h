@@ -56,8 +56,18 @@ static inline bool rl_renewal_is_on(const rl_lock *lock) {
 /* Returns true if the keys live as long as max_hold allows (rl_renew.c). */
 bool rl_renewal_is_capped(const rl_lock *lock);
 
-/* Returns the result of the last operation of the caller, its votes, and their reasons. */
-rl_result rl_result_of(const rl_lock *lock);
+/* Returns the result of the last operation of the caller. */
+static inline rl_result rl_result_of(const rl_lock *lock) {
+  if (lock->automatic) {
+    return lock->renewal->result;
+  }
+  const char *refused = lock->has_refused ? lock->refused : NULL;
+  rl_result result = {refused,       lock->ttl_us, lock->round_start_us, lock->round_took_us,
+                      lock->deniers, lock->quorum, lock->result,         (uint8_t)lock->operation};
+  return result;
+}
+
+/* Return the votes of that operation, and their reasons. */
 const rl_vote *rl_result_votes(const rl_lock *lock);
 rl_reason *const *rl_result_reasons(const rl_lock *lock);
 
