@@ -99,7 +99,7 @@ static inline void pass(fake_world *world, redlock_duration duration_us) {
   pass_until(world, world->now_us + duration_us);
 }
 
-/* Somebody has waited before: the calls of all nodes arrive. */
+/* A lock has waited before, so the notifications of all nodes arrive. */
 static inline void make_subscribers(fake_world *world) {
   redlock_options options = patient();
   for (unsigned i = 0; i < world->count; i++) {

@@ -119,7 +119,7 @@ TEST(step_warns_holder_without_quorum_and_extends_at_once) {
   fake_begin_acquire(world, other);
   assert_null(rl_loss_next(&world->core, world->now_us));
   (void)fake_answer(world, 1);
-  assert_int_equal(rl_margin_of(kept, world->now_us), 0); /* The node votes for nobody. */
+  assert_int_equal(rl_margin_of(kept, world->now_us), 0); /* The node does not vote. */
   assert_error(rl_loss_of(kept, world->now_us, &since_us), REDLOCK_E_CLOCK);
   assert_int_equal(since_us, world->now_us);
   assert_int_equal(kept->deadline_us, deadline_us); /* The lease lasts as before. */
@@ -134,7 +134,7 @@ TEST(step_warns_holder_without_quorum_and_extends_at_once) {
   assert_int_equal(kept->lease->suspect, 0);
 }
 
-/* A clock of a bad machine, or a liar: nobody is to flood the nodes. */
+/* A broken clock or a hostile node must not make clients flood the nodes. */
 TEST(repeated_steps_cause_no_storm_of_extends) {
   rl_lock *kept, *other;
   fake_world *world = kept_on_two(&kept, &other, REDLOCK_YES);
@@ -173,7 +173,7 @@ TEST(moment_of_a_wrong_clock_deletes_the_record) {
 }
 
 /*
- * A lock that two of three nodes have, and who wants it, too. The clock of one of the two goes
+ * A lock that two of three nodes have, and its rival. The clock of one of the two goes
  * forward, by so little that it is near the others yet: its key ends before its time.
  */
 static fake_world *endangered(rl_lock **kept, rl_lock **rival) {
@@ -253,7 +253,7 @@ TEST(step_of_a_refused_node_counts) {
   assert_kept(world, kept, rival);
 }
 
-/* It was made long ago by somebody else, and is not for the step. */
+/* Another client made it long ago, not for this step. */
 TEST(unrelated_record_does_not_end_a_step) {
   static const char *const reasons[] = {"empty", "clock"};
   for (unsigned i = 0; i < COUNT_OF(reasons); i++) {

@@ -1,5 +1,5 @@
 /*
- * Ballots: what a reply is, and what it proves. All commands are tried in rl_acquire_test.c,
+ * Verdicts: what a reply is, and what it proves. All commands are tried in rl_acquire_test.c,
  * rl_extend_test.c and rl_release_test.c.
  *
  * SPDX-License-Identifier: MIT

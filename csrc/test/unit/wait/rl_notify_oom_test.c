@@ -1,6 +1,6 @@
 /*
  * Out of memory while locks wait: the k-th allocation fails, for every k, once and from there on.
- * Nothing crashes or leaks, no lock waits for ever, and when memory is back calls arrive again.
+ * Nothing crashes or leaks, no lock waits for ever, and notifications arrive when memory is back.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -83,7 +83,7 @@ static void play(fake_world *world, rl_lock **locks) {
   }
 }
 
-static void nobody_waits(fake_world *world, rl_lock **locks) {
+static void end_all_waits(fake_world *world, rl_lock **locks) {
   memory.armed = false;
   go_on(world, 10 * SECONDS);
   for (unsigned i = 0; i < LOCKS; i++) {
@@ -130,7 +130,7 @@ static bool waiting_with(size_t fail_at, bool for_good) {
   int error = fake_world_open_calling(world, 3);
   if (error == REDLOCK_OK) {
     play(world, locks);
-    nobody_waits(world, locks);
+    end_all_waits(world, locks);
     calls_arrive_again(world);
   } else {
     assert_now(error == REDLOCK_E_NO_MEMORY);

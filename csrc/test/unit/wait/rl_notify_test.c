@@ -125,7 +125,7 @@ TEST(fair_acquire_queues_first) {
   fake_begin_acquire(world, lock);
   assert_int_equal(total_of(world, sets), 0);
   assert_int_equal(total_of(world, stands), 3);
-  fake_settle(world); /* Nobody waits: it is its turn. */
+  fake_settle(world); /* No other client waits. */
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(total_of(world, sets), 3);
   assert_int_equal(world->now_us, FAKE_START_US);
@@ -300,7 +300,7 @@ TEST(fair_acquire_tries_at_once_if_subscribers_are_refused) {
 TEST(notification_skips_disconnected_waiters) {
   fake_world *world = held_world(3);
   for (unsigned i = 0; i < 3; i++) {
-    fake_queue_put(&world->nodes[i].store, KEY, OTHERS_ENTRY); /* who is gone */
+    fake_queue_put(&world->nodes[i].store, KEY, OTHERS_ENTRY); /* not connected */
   }
   rl_lock *lock = begin_patient(world);
   assert_stands(world, 0, 1, entry_of(lock));
@@ -320,10 +320,10 @@ TEST(node_that_forbids_publish_gets_the_plain_release) {
     fake_settle(world);
     assert_error(rl_lock_result(lock), REDLOCK_OK);
   }
-  const char *reason; /* Nor do we stand there: who releases to us may have our rights. */
+  const char *reason; /* The client does not enqueue there: a holder may have its rights. */
   assert_false(rl_subscriber_state(&world->core, 0, &reason));
   assert_contains(reason, "may not notify");
-  pass(world, RL_SUBSCRIBER_REFUSED_US); /* Somebody may have given us the right meanwhile. */
+  pass(world, RL_SUBSCRIBER_REFUSED_US); /* The user may have the right by now. */
   rl_lock *lock = begin_patient(world);
   fake_begin_release(world, lock);
   assert_true(world->nodes[0].queue[0].calls);
@@ -344,7 +344,7 @@ TEST(waiter_polls_while_a_majority_has_the_key) {
   pass(world, SLOW / 4 + 1);
   assert_int_equal(total_of(world, sets), 3);
   assert_int_equal(total_of(world, stands), 6);
-  assert_null(fake_queue_at(&world->nodes[0].store, KEY, 1)); /* It stands there once. */
+  assert_null(fake_queue_at(&world->nodes[0].store, KEY, 1)); /* one entry of the waiter */
   pass(world, 8 * SLOW);
   assert_int_equal(total_of(world, sets), 3);
   assert_in_range(total_of(world, stands), 6 + 3 * 7, 6 + 3 * 10);
@@ -786,7 +786,7 @@ TEST(grant_before_the_reply_of_enqueue_dequeues) {
     (void)fake_execute(world, i, replies[i]);
     fake_store_remove(&world->nodes[i].store, KEY);
   }
-  fake_pass(world, DELAY); /* It polls: nobody has said anything. */
+  fake_pass(world, DELAY); /* The waiter tries: no node has notified it. */
   for (unsigned i = 0; i < 3; i++) {
     char reply[FAKE_REPLY_MAX];
     assert_int_equal(fake_next(world, i), FAKE_SET);
@@ -828,7 +828,7 @@ TEST(reused_ticket_has_another_id) {
   assert_int_equal(world->core.notify->ticket_count, 1);
   pass(world, 60 * MS);
   for (unsigned i = 0; i < 3; i++) {
-    call_place(world, i, id); /* They are late, and for who is gone. */
+    call_place(world, i, id); /* late, for the former waiter */
   }
   fake_settle(world);
   pass(world, 5 * MS);

@@ -439,14 +439,14 @@ TEST(retry_without_time_is_not_sent) {
   world->now_us += MS;
   rl_core_advance(&world->core, world->now_us);
   assert_int_equal(lock->phase, RL_PHASE_SEND);
-  world->now_us += 50 * MS; /* 19 ms are left, and nobody has answered within 30. */
+  world->now_us += 50 * MS; /* 19 ms are left, and no node answers within 30. */
   rl_core_send(&world->core, world->now_us, entropy, sizeof entropy);
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   fake_turn(world);
   assert_int_equal(world->nodes[0].sets, sets + 1);
 }
 
-/* The first is made whatever was seen: it may be faster, and nobody would learn of it otherwise. */
+/* Otherwise the client would never notice that the nodes have become faster. */
 TEST(first_attempt_is_always_made) {
   redlock_options options = fake_once();
   options.wait_us = 10 * MS;

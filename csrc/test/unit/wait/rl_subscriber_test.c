@@ -23,7 +23,7 @@ static fake_node *subscriber_of(fake_world *world, unsigned node) {
   return &world->nodes[world->count + node];
 }
 
-/* Somebody waits on one node, whose subscriber is left to the test. */
+/* A lock waits on one node. The test answers for its subscriber. */
 static fake_world *by_hand(void) {
   fake_world *world = fake_world_new_calling(1);
   subscriber_of(world, 0)->policy = FAKE_SILENT;
@@ -85,7 +85,7 @@ TEST(subscriber_logs_in_like_its_node) {
 }
 
 /*
- * With more nodes nobody listens, and a release that may call nobody says nothing of a subscriber.
+ * Clients of more nodes have no subscribers, so a release that may not notify refuses none.
  */
 TEST(seventeenth_node_has_no_subscriber) {
   rl_core core;
@@ -179,7 +179,7 @@ static void subscribe_and_probe(fake_world *world, const char *answer) {
   (void)fake_reply(world, 0, answer);
 }
 
-/* Its connection may have been cut a moment before, and nobody knows of it yet. */
+/* Its connection may have been cut a moment before, unnoticed. */
 TEST(subscriber_without_the_probe_reconnects_once) {
   fake_world *world = by_hand();
   subscribe_and_probe(world, ":0\r\n");

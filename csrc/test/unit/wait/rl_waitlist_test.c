@@ -251,7 +251,7 @@ TEST(waiter_behind_a_head_without_votes_reports_not_asked) {
   assert_contains(message_of(lock), "not asked before the budget expired");
 }
 
-/* The first only looks every 2 s, and has heard last that somebody has it. */
+/* The head polls every 2 s. The last reports named a holder. */
 TEST(waiter_of_silent_nodes_does_not_report_taken) {
   redlock_options brief = patient();
   brief.wait_us = 500 * MS;
@@ -262,7 +262,7 @@ TEST(waiter_of_silent_nodes_does_not_report_taken) {
   assert_error(rl_lock_result(held), REDLOCK_OK);
   assert_queued(lock, front);
   assert_error(rl_lock_release(held, world->now_us, false), REDLOCK_OK);
-  for (unsigned i = 0; i < 51; i++) { /* Nobody answers any more. */
+  for (unsigned i = 0; i < 51; i++) { /* No node answers any more. */
     fake_pass(world, 10 * MS);
   }
   assert_error(rl_lock_result(front), REDLOCK_PENDING);
@@ -370,7 +370,7 @@ TEST(promoted_waiter_makes_one_attempt) {
   options.wait_us = 200 * MS;
   rl_lock *next = begin_without_answers(world, KEY, &options);
   assert_queued(next, first);
-  while (rl_lock_result(first) == REDLOCK_PENDING) { /* Nobody answers it. */
+  while (rl_lock_result(first) == REDLOCK_PENDING) { /* No node answers. */
     world->now_us = rl_core_deadline(&world->core);
     fake_turn(world);
   }
