@@ -4,44 +4,32 @@
  * SPDX-License-Identifier: MIT
  */
 #include "lease/rl_attach.h"
+#include "lease_world.h"
 #include "lifecycle/rl_detach.h"
-#include "world_steps.h"
 
-static const char KEY[] = "orders:42";
-static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
-
-static fake_world *held(unsigned count, rl_lock **lock) {
-  fake_world *world = fake_world_new(count);
-  *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, *lock), REDLOCK_OK);
-  return world;
-}
-
-static void begin(fake_world *world, rl_lock *lock, rl_operation operation) {
-  int error = operation == RL_OPERATION_ACQUIRE  ? rl_lock_acquire(lock, world->now_us, NULL, true)
-              : operation == RL_OPERATION_EXTEND ? rl_lock_extend(lock, world->now_us, 0, true)
-                                                 : rl_lock_release(lock, world->now_us, true);
+static void operate(rl_lock *self, rl_operation operation) {
+  int error = operation == RL_OPERATION_ACQUIRE  ? rl_lock_acquire(self, world->now_us, NULL, true)
+              : operation == RL_OPERATION_EXTEND ? rl_lock_extend(self, world->now_us, 0, true)
+                                                 : rl_lock_release(self, world->now_us, true);
   assert_error(error, REDLOCK_OK);
 }
 
-/* A lock with |operation| in flight, in |phase|. */
-static fake_world *in_flight(rl_lock **lock, rl_operation operation, rl_phase phase) {
-  fake_world *world;
+/* Opens a world whose lock has |operation| in flight, in |phase|. */
+static void begin_flight(rl_operation operation, rl_phase phase) {
   if (operation == RL_OPERATION_ACQUIRE) {
     world = fake_world_new(3);
-    *lock = fake_lock(world, KEY, NULL);
+    lock = fake_lock(world, KEY, NULL);
   } else {
-    world = held(3, lock);
+    hold(3, NULL);
   }
-  begin(world, *lock, operation);
+  operate(lock, operation);
   if (phase != RL_PHASE_SEND) {
     fake_turn(world);
   }
   if (phase == RL_PHASE_DELAY) {
     fake_pass(world, 100 * MS);
   }
-  assert_int_equal((*lock)->phase, phase);
-  return world;
+  assert_int_equal(lock->phase, phase);
 }
 
 typedef struct flight {
@@ -57,7 +45,7 @@ static const flight flights[] = {
 };
 
 /* Everything is answered, and nothing must be left behind on the nodes or in the core. */
-static void assert_nothing_left(fake_world *world) {
+static void assert_nothing_left(void) {
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_int_equal(world->core.releases->count, 0);
@@ -67,8 +55,8 @@ static void assert_nothing_left(fake_world *world) {
 /* ------------------------------------------------------------------------------ what may begin */
 
 TEST(new_lock_is_not_held_and_has_no_error) {
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
+  world = fake_world_new(1);
+  lock = fake_lock(world, KEY, NULL);
   char message[64];
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
@@ -76,23 +64,21 @@ TEST(new_lock_is_not_held_and_has_no_error) {
 }
 
 TEST(held_lock_rejects_acquire) {
-  rl_lock *lock;
-  fake_world *world = held(1, &lock);
+  hold(1, NULL);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_E_HELD);
   assert_error(rl_lock_result(lock), REDLOCK_E_HELD);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
   assert_int_equal(world->nodes[0].sets, 1);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
-  assert_nothing_left(world);
+  assert_nothing_left();
 }
 
 TEST(lock_with_expired_lease_can_be_acquired) {
-  rl_lock *lock;
-  fake_world *world = held(1, &lock);
+  hold(1, NULL);
   char token[REDLOCK_TOKEN_LENGTH + 1];
   memcpy(token, rl_attempt_token(lock->lease), sizeof token);
   world->now_us = lock->deadline_us;
-  begin(world, lock, RL_OPERATION_ACQUIRE);
+  operate(lock, RL_OPERATION_ACQUIRE);
   fake_turn(world);
   assert_int_equal(fake_next(world, 0), FAKE_RELEASE); /* the old token, before the new one */
   assert_string_equal(world->nodes[0].queue[0].token, token);
@@ -103,8 +89,7 @@ TEST(lock_with_expired_lease_can_be_acquired) {
 
 TEST(lock_runs_one_operation_at_a_time) {
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
-    rl_lock *lock;
-    fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
+    begin_flight(flights[i].operation, flights[i].phase);
     redlock_duration remaining_us = rl_lock_remaining(lock, world->now_us);
     assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_E_BUSY);
     assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_BUSY);
@@ -126,8 +111,7 @@ TEST(lock_runs_one_operation_at_a_time) {
 TEST(release_ends_extend_in_flight) {
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
     for (unsigned heard = 0; heard <= 1 && flights[i].operation == RL_OPERATION_EXTEND; heard++) {
-      rl_lock *lock;
-      fake_world *world = in_flight(&lock, RL_OPERATION_EXTEND, flights[i].phase);
+      begin_flight(RL_OPERATION_EXTEND, flights[i].phase);
       assert_error(heard ? rl_lock_release(lock, world->now_us, true)
                          : rl_lock_release_send(lock, world->now_us),
                    REDLOCK_OK);
@@ -142,15 +126,14 @@ TEST(release_ends_extend_in_flight) {
       assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
       assert_ptr_equal(rl_core_next_ended(&world->core), heard ? lock : NULL);
       assert_null(rl_core_next_ended(&world->core)); /* The extend's end is not reported. */
-      assert_nothing_left(world);
+      assert_nothing_left();
     }
   }
 }
 
 TEST(abandoned_operation_gives_way_to_the_next) {
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
-    rl_lock *lock;
-    fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
+    begin_flight(flights[i].operation, flights[i].phase);
     redlock_duration remaining_us = rl_lock_remaining(lock, world->now_us);
     bool extends = flights[i].operation == RL_OPERATION_EXTEND;
     rl_lock_abandon(lock);
@@ -163,52 +146,48 @@ TEST(abandoned_operation_gives_way_to_the_next) {
       assert_error(rl_lock_result(lock), REDLOCK_OK);
       assert_error(rl_lock_release(lock, world->now_us, true), REDLOCK_OK);
     }
-    assert_nothing_left(world);
+    assert_nothing_left();
   }
 }
 
 TEST(release_takes_up_abandoned_release) {
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
-    rl_lock *lock;
-    fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
+    begin_flight(flights[i].operation, flights[i].phase);
     rl_lock_abandon(lock);
     int error = rl_lock_release(lock, world->now_us, true);
     assert_error(error,
                  flights[i].operation == RL_OPERATION_ACQUIRE ? REDLOCK_E_NOT_HELD : REDLOCK_OK);
     fake_settle(world);
     assert_error(rl_lock_result(lock), error);
-    assert_nothing_left(world);
+    assert_nothing_left();
   }
 }
 
 TEST(abandoned_extend_does_not_block_detach) {
-  rl_lock *lock;
   rl_handover handover;
-  fake_world *world = in_flight(&lock, RL_OPERATION_EXTEND, RL_PHASE_ROUND);
+  begin_flight(RL_OPERATION_EXTEND, RL_PHASE_ROUND);
   assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_BUSY);
   rl_lock_abandon(lock);
   assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_OK);
 }
 
 TEST(locks_with_one_name_exclude_each_other) {
-  rl_lock *first;
-  fake_world *world = held(3, &first);
+  hold(3, NULL);
   redlock_options once = fake_once();
   rl_lock *second = fake_lock(world, KEY, &once);
   assert_error(fake_hold(world, second), REDLOCK_E_TAKEN);
-  assert_error(fake_release(world, first), REDLOCK_OK);
+  assert_error(fake_release(world, lock), REDLOCK_OK);
   assert_error(fake_hold(world, second), REDLOCK_OK);
 }
 
 TEST(many_locks_share_a_connection) {
-  rl_lock *warm;
-  fake_world *world = held(3, &warm);
+  hold(3, NULL);
   rl_lock *locks[16];
   char name[16];
   for (unsigned i = 0; i < COUNT_OF(locks); i++) {
     (void)snprintf(name, sizeof name, "name-%u", i);
     locks[i] = fake_lock(world, name, NULL);
-    begin(world, locks[i], RL_OPERATION_ACQUIRE);
+    operate(locks[i], RL_OPERATION_ACQUIRE);
   }
   fake_turn(world);
   for (unsigned i = 0; i < 3; i++) {
@@ -234,8 +213,7 @@ TEST(many_locks_share_a_connection) {
 
 TEST(cancel_ends_the_operation_in_every_phase) {
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
-    rl_lock *lock;
-    fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
+    begin_flight(flights[i].operation, flights[i].phase);
     bool extend = flights[i].operation == RL_OPERATION_EXTEND;
     redlock_time deadline_us = lock->deadline_us;
     rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
@@ -247,25 +225,23 @@ TEST(cancel_ends_the_operation_in_every_phase) {
     if (extend) {
       assert_int_equal(lock->deadline_us, deadline_us);
       assert_true(rl_lock_remaining(lock, world->now_us) > 0);
-      begin(world, lock, RL_OPERATION_RELEASE);
+      operate(lock, RL_OPERATION_RELEASE);
     }
-    assert_nothing_left(world);
+    assert_nothing_left();
     assert_error(rl_lock_result(lock), extend ? REDLOCK_OK : REDLOCK_E_CANCELLED);
     assert_error(fake_hold(world, lock), REDLOCK_OK);
   }
 }
 
 TEST(cancel_of_an_idle_lock_does_nothing) {
-  rl_lock *lock;
-  fake_world *world = held(1, &lock);
+  hold(1, NULL);
   rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
 }
 
 TEST(late_replies_do_not_grant_a_cancelled_acquire) {
-  rl_lock *lock;
-  fake_world *world = in_flight(&lock, RL_OPERATION_ACQUIRE, RL_PHASE_ROUND);
+  begin_flight(RL_OPERATION_ACQUIRE, RL_PHASE_ROUND);
   rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
   fake_turn(world);
   for (unsigned i = 0; i < 3; i++) {
@@ -274,12 +250,11 @@ TEST(late_replies_do_not_grant_a_cancelled_acquire) {
   }
   assert_error(rl_lock_result(lock), REDLOCK_E_CANCELLED);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
-  assert_nothing_left(world);
+  assert_nothing_left();
 }
 
 TEST(late_replies_do_not_confirm_a_cancelled_extend) {
-  rl_lock *lock;
-  fake_world *world = in_flight(&lock, RL_OPERATION_EXTEND, RL_PHASE_ROUND);
+  begin_flight(RL_OPERATION_EXTEND, RL_PHASE_ROUND);
   redlock_time deadline_us = lock->deadline_us;
   fake_store_remove(&world->nodes[2].store, KEY);
   rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
@@ -293,34 +268,31 @@ TEST(late_replies_do_not_confirm_a_cancelled_extend) {
 
 TEST(free_releases_the_token_in_every_phase) {
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
-    rl_lock *lock;
-    fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
+    begin_flight(flights[i].operation, flights[i].phase);
     rl_lock_free(lock, world->now_us);
     assert_int_equal(world->core.lock_count, 0);
     assert_null(rl_core_next_ended(&world->core));
     assert_int_equal(world->core.lock_count, 0);
-    assert_nothing_left(world);
+    assert_nothing_left();
   }
 }
 
 TEST(free_releases_a_held_lock) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
+  hold(3, NULL);
   rl_lock_free(lock, world->now_us);
   fake_turn(world);
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(world->nodes[i].releases, 1);
   }
-  assert_nothing_left(world);
+  assert_nothing_left();
   assert_int_equal(world->core.attempts.live, 0);
 }
 
 TEST(free_removes_an_ended_lock_from_the_queue) {
-  rl_lock *lock;
-  fake_world *world = held(1, &lock);
+  hold(1, NULL);
   rl_lock *other = fake_lock(world, "other", NULL);
-  begin(world, lock, RL_OPERATION_EXTEND);
-  begin(world, other, RL_OPERATION_ACQUIRE);
+  operate(lock, RL_OPERATION_EXTEND);
+  operate(other, RL_OPERATION_ACQUIRE);
   fake_settle(world);
   rl_lock_free(lock, world->now_us);
   assert_ptr_equal(rl_core_next_ended(&world->core), other);
@@ -328,11 +300,11 @@ TEST(free_removes_an_ended_lock_from_the_queue) {
 }
 
 TEST(free_keeps_the_other_locks) {
-  fake_world *world = fake_world_new(1);
+  world = fake_world_new(1);
   rl_lock *locks[3];
   for (unsigned i = 0; i < 3; i++) {
     locks[i] = fake_lock(world, &"a\0b\0c"[2 * i], NULL);
-    begin(world, locks[i], RL_OPERATION_ACQUIRE);
+    operate(locks[i], RL_OPERATION_ACQUIRE);
   }
   fake_free(world, locks[1]);
   assert_int_equal(world->core.lock_count, 2);
@@ -345,8 +317,7 @@ TEST(free_keeps_the_other_locks) {
 }
 
 TEST(key_outlives_a_lock_released_while_the_node_is_away) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
+  hold(3, NULL);
   world->nodes[1].policy = FAKE_REFUSES;
   fake_break(world, 1, "Connection reset by peer");
   fake_free(world, lock);
@@ -354,28 +325,26 @@ TEST(key_outlives_a_lock_released_while_the_node_is_away) {
   assert_int_equal(fake_keys(world, KEY), 1);
   world->nodes[1].policy = FAKE_ACCEPTS;
   fake_pass(world, 2 * SECONDS);
-  assert_nothing_left(world);
+  assert_nothing_left();
   assert_int_equal(world->core.attempts.live, 0);
 }
 
 /* ---------------------------------------------------------------------- expire, close, forget */
 
 TEST(unreported_expired_lease_is_released) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
+  hold(3, NULL);
   rl_lock_expire(lock, world->now_us);
   assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
   assert_null(lock->lease);
-  assert_nothing_left(world);
+  assert_nothing_left();
 }
 
 /* The caller reads a result later, when the lease may have expired. */
 TEST(lease_that_expired_unreported_is_not_held) {
   for (unsigned extended = 0; extended <= 1; extended++) {
-    rl_lock *lock;
-    fake_world *world = held(3, &lock);
+    hold(3, NULL);
     if (extended) {
-      begin(world, lock, RL_OPERATION_EXTEND);
+      operate(lock, RL_OPERATION_EXTEND);
       assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_PENDING);
       fake_settle(world);
     }
@@ -388,26 +357,24 @@ TEST(lease_that_expired_unreported_is_not_held) {
     assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
     assert_int_equal(rl_lock_remaining(lock, world->now_us - 1), 0);
     assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
-    assert_nothing_left(world);
+    assert_nothing_left();
   }
 }
 
 TEST(lease_that_was_closed_unreported_is_not_held) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
+  hold(3, NULL);
   rl_core_close(&world->core, world->now_us);
   assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_CLOSED);
-  assert_nothing_left(world);
+  assert_nothing_left();
 }
 
 /* A failure, and a release that succeeded, are reported as they were, however late. */
 TEST(only_an_unreported_grant_turns_into_expired) {
-  rl_lock *lock;
-  fake_world *world = held(3, &lock);
+  hold(3, NULL);
   assert_error(fake_release(world, lock), REDLOCK_OK);
   assert_error(rl_lock_outcome(lock, world->now_us + 60 * SECONDS), REDLOCK_OK);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  begin(world, lock, RL_OPERATION_EXTEND);
+  operate(lock, RL_OPERATION_EXTEND);
   rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
   assert_error(rl_lock_outcome(lock, world->now_us + 60 * SECONDS), REDLOCK_E_CANCELLED);
   assert_non_null(lock->lease);
@@ -415,14 +382,13 @@ TEST(only_an_unreported_grant_turns_into_expired) {
 
 TEST(close_ends_all_operations_and_releases_all_leases) {
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
-    rl_lock *lock;
-    fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
+    begin_flight(flights[i].operation, flights[i].phase);
     rl_lock *idle = fake_lock(world, "idle", NULL);
     rl_core_close(&world->core, world->now_us);
     assert_error(rl_lock_result(lock), REDLOCK_E_CLOSED);
     assert_error(rl_lock_result(idle), REDLOCK_OK);
     assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
-    assert_nothing_left(world);
+    assert_nothing_left();
     assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_E_CLOSED);
     assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_CLOSED);
     assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_CLOSED);
@@ -431,10 +397,9 @@ TEST(close_ends_all_operations_and_releases_all_leases) {
 }
 
 TEST(closed_core_accepts_no_nodes) {
-  rl_lock *lock;
-  fake_world *world = held(2, &lock);
+  hold(2, NULL);
   rl_core_close(&world->core, world->now_us);
-  assert_nothing_left(world);
+  assert_nothing_left();
   fake_break(world, 0, "Connection reset by peer");
   world->now_us += SECONDS;
   assert_int_equal(rl_core_connection(&world->core, 0, world->now_us), RL_CONNECTION_NONE);
@@ -445,8 +410,7 @@ TEST(closed_core_accepts_no_nodes) {
 /* Closing while a node is away: its key is released as long as that is of use, and no longer. */
 TEST(closed_core_connects_only_to_release) {
   for (unsigned back = 0; back <= 1; back++) {
-    rl_lock *lock;
-    fake_world *world = held(2, &lock);
+    hold(2, NULL);
     world->nodes[0].policy = FAKE_REFUSES;
     fake_break(world, 0, "Connection reset by peer");
     rl_core_close(&world->core, world->now_us);
@@ -455,7 +419,7 @@ TEST(closed_core_connects_only_to_release) {
     if (back) {
       world->nodes[0].policy = FAKE_ACCEPTS;
       fake_pass(world, 2 * SECONDS);
-      assert_nothing_left(world);
+      assert_nothing_left();
       assert_int_equal(world->nodes[0].connections, 2);
     } else {
       fake_pass(world, 20 * SECONDS); /* The key has expired. */
@@ -467,8 +431,7 @@ TEST(closed_core_connects_only_to_release) {
 
 TEST(reset_sends_nothing_and_holds_nothing) {
   for (unsigned i = 0; i < COUNT_OF(flights); i++) {
-    rl_lock *lock;
-    fake_world *world = in_flight(&lock, flights[i].operation, flights[i].phase);
+    begin_flight(flights[i].operation, flights[i].phase);
     unsigned releases = world->nodes[0].releases;
     world->core.releases->again = true; /* as after a release that found no room */
     rl_core_reset(&world->core);
@@ -493,9 +456,8 @@ TEST(reset_sends_nothing_and_holds_nothing) {
 
 TEST(unreleased_token_is_released_by_acquire_and_by_free) {
   for (unsigned free_it = 0; free_it <= 1; free_it++) {
-    rl_lock *lock;
-    fake_world *world = held(1, &lock);
-    begin(world, lock, RL_OPERATION_RELEASE);
+    hold(1, NULL);
+    operate(lock, RL_OPERATION_RELEASE);
     fake_turn(world);
     fake_reply(world, 0, "-LOADING\r\n");
     assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
@@ -519,9 +481,7 @@ TEST(unreleased_token_is_released_by_acquire_and_by_free) {
 TEST(wrong_option_is_named_and_replaces_the_last_result) {
   char message[256];
   redlock_options wrong = {.ttl_us = 999};
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  hold(1, NULL);
   assert_error(fake_release(world, lock), REDLOCK_OK);
   assert_error(rl_lock_acquire(lock, world->now_us, &wrong, false), REDLOCK_E_INVALID);
   assert_error(rl_lock_result(lock), REDLOCK_E_INVALID);

@@ -3,13 +3,12 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "keys.h"
 #include "lock/rl_round.h"
 #include "world_steps.h"
 
 /* ttl 10 s, less 1 % and 2 ms. */
 #define LEASE_US (9898 * MS)
-
-static const char KEY[] = "orders:42";
 
 static rl_lock *start(fake_world *world, const redlock_options *options) {
   rl_lock *lock = fake_lock(world, KEY, options);

@@ -3,13 +3,11 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "keys.h"
 #include "lease/rl_custom_token.h"
 #include "lock/rl_round.h"
 #include "node/rl_native.h"
 #include "world_steps.h"
-
-static const char KEY[] = "orders:42";
-static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
 
 static fake_world *native_world(unsigned count, unsigned native) {
   fake_world *world = fake_world_new(count);

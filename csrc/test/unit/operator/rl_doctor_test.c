@@ -4,11 +4,11 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fake_guard.h"
+#include "keys.h"
 #include "operator/rl_doctor.h"
 #include "operator/rl_finding.h"
 #include "world_steps.h"
 
-static const char KEY[] = "orders:42";
 static const char NO_SCRIPT[] = "-NOSCRIPT No matching script. Please use EVAL.\r\n";
 
 static rl_lock *begin(fake_world *world, const redlock_options *options) {

@@ -3,9 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "keys.h"
 #include "world_steps.h"
 
-static const char KEY[] = "orders:42";
 static const char ONE[] = "1111111111111111111111111111111111111111";
 static const char TWO[] = "two of another library";
 

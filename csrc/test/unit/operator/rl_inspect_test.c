@@ -3,11 +3,11 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "keys.h"
 #include "lock/rl_round.h"
 #include "operator/rl_inspect.h"
 #include "world_steps.h"
 
-static const char KEY[] = "orders:42";
 static const char ONE[] = "1111111111111111111111111111111111111111";
 static const char TWO[] = "two of another library";
 

@@ -4,10 +4,8 @@
  * SPDX-License-Identifier: MIT
  */
 #include "fake_queue.h"
+#include "keys.h"
 #include "world_steps.h"
-
-static const char KEY[] = "orders:42";
-static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
 
 static redlock_options patient(redlock_duration wait_us) {
   redlock_options options = {0};

@@ -3,11 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "keys.h"
 #include "lock/rl_round.h"
 #include "world_steps.h"
-
-static const char KEY[] = "orders:42";
-static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
 
 /*
  * Options of an acquire that tries again after |delay_us|: |count| times, or as often as it can if
