@@ -117,7 +117,7 @@ void rl_lua_loss_prepare_call(lua_State *L, rl_lua_lock *self, int index) {
 
 void rl_lua_loss_note_call(lua_State *L, rl_lua_lock *self) {
   /* A nested acquire without on_lost keeps the function of the outer one. */
-  if (self->has_own_value && !(lua_isnil(L, -1) && rl_ring_was_again(rl_lock_of(self->lock)))) {
+  if (self->has_own_value && !(lua_isnil(L, -1) && rl_ring_is_reacquired(rl_lock_of(self->lock)))) {
     lua_getuservalue(L, 1);
     lua_insert(L, -2);
     lua_rawseti(L, -2, RL_LUA_ON_LOST_CALL); /* Preallocated: raises nothing. */

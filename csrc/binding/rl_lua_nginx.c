@@ -46,7 +46,7 @@ static unsigned check_connection(lua_State *L, const rl_lua_nginx *self) {
   lua_Integer index = luaL_checkinteger(L, 2);
 
   if (index < 1 || index > 2 * (lua_Integer)core->node_count ||
-      !rl_core_has(core, (unsigned)(index - 1)))
+      !rl_core_has_connection(core, (unsigned)(index - 1)))
     luaL_error(L, "redlock: no such connection");
   return (unsigned)(index - 1);
 }
@@ -86,7 +86,7 @@ static void close_locks(const rl_lua_nginx *self, const rl_lua_share *share) {
     if (begun && ((const rl_lua_lock *)lock->data)->share == share)
       rl_lock_close(lock, now_us);
   }
-  rl_core_rest(&self->client->core, now_us);
+  rl_core_before_pause(&self->client->core, now_us);
 }
 
 /* (client) -> true if it was closed alone, because other clients use its connections; false if it
@@ -188,7 +188,7 @@ static const rl_lua_worker_functions worker_functions = {
 };
 
 /*
- * (client, idle milliseconds before rl_link_keep(), or nil) -> handle. From now on the driver makes
+ * (client, idle milliseconds before rl_link_check_idle(), or nil) -> handle. From now on the driver makes
  * the client's connections. Cosockets lack some options of sockets.
  */
 static int nginx_new(lua_State *L) {
@@ -256,7 +256,8 @@ static int nginx_gc(lua_State *L) {
  */
 static int nginx_address(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
-  const rl_address *address = &rl_core_end(&self->client->core, check_connection(L, self))->address;
+  const rl_address *address =
+      &rl_core_peer(&self->client->core, check_connection(L, self))->address;
 
   if (address->path[0] != '\0') {
     lua_pushfstring(L, "unix:%s", address->path);
@@ -275,7 +276,7 @@ static int nginx_connecting(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   unsigned connection = check_connection(L, self);
 
-  if (rl_core_end(&self->client->core, connection)->link.phase == RL_LINK_DOWN) {
+  if (rl_core_peer(&self->client->core, connection)->link.phase == RL_LINK_DOWN) {
     rl_core_connecting(&self->client->core, connection, redlock_now());
   }
   self->open |= bit_of(connection);
@@ -287,7 +288,7 @@ static int nginx_connecting(lua_State *L) {
 static int nginx_connected(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   unsigned connection = check_connection(L, self);
-  bool wanted = rl_core_end(&self->client->core, connection)->link.phase == RL_LINK_CONNECTING;
+  bool wanted = rl_core_peer(&self->client->core, connection)->link.phase == RL_LINK_CONNECTING;
 
   if (wanted)
     rl_core_connected(&self->client->core, connection, redlock_now());
@@ -308,8 +309,8 @@ static int nginx_asks(lua_State *L) {
   }
   rl_core_await_login(core, connection);
   self->open &= ~bit_of(connection);
-  lua_pushstring(L, rl_core_end(core, connection)->address.name);
-  lua_pushinteger(L, (lua_Integer)rl_core_end(core, connection)->index + 1);
+  lua_pushstring(L, rl_core_peer(core, connection)->address.name);
+  lua_pushinteger(L, (lua_Integer)rl_core_peer(core, connection)->index + 1);
   return 2;
 }
 
@@ -385,7 +386,7 @@ static int nginx_output(lua_State *L) {
   size_t length;
   const void *bytes = rl_core_output(core, connection, &length);
 
-  if (rl_core_end(core, connection)->link.phase == RL_LINK_DOWN) {
+  if (rl_core_peer(core, connection)->link.phase == RL_LINK_DOWN) {
     lua_pushboolean(L, 0);
     return 1;
   }
@@ -464,7 +465,7 @@ static int nginx_locks(lua_State *L) {
 /* (handle, node) -> its name, and the reason why it is down. */
 static int nginx_why(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
-  const rl_node *node = rl_core_end(&self->client->core, check_connection(L, self));
+  const rl_node *node = rl_core_peer(&self->client->core, check_connection(L, self));
   char name[RL_LUA_NAME_SIZE];
   char text[RL_LUA_MESSAGE_SIZE];
 
@@ -538,7 +539,8 @@ static int nginx_state(lua_State *L) {
 static int nginx_awaits(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
 
-  lua_pushboolean(L, rl_core_awaits(&self->client->core, redlock_now(), NGINX_DRAIN_BUDGET));
+  lua_pushboolean(L,
+                  rl_core_awaits_replies(&self->client->core, redlock_now(), NGINX_DRAIN_BUDGET));
   return 1;
 }
 
@@ -546,7 +548,7 @@ static int nginx_awaits(lua_State *L) {
 static int nginx_unanswered(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
 
-  lua_pushboolean(L, rl_core_unanswered(&self->client->core));
+  lua_pushboolean(L, rl_core_has_unanswered(&self->client->core));
   return 1;
 }
 

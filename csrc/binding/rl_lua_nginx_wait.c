@@ -181,7 +181,7 @@ static bool is_held_by_another(lua_State *L, rl_lua_lock *self) {
 
 /* Returns true if a nested acquire leaves the lock with its owner, the worker. */
 static bool stays_with_worker(rl_lua_lock *self) {
-  return owned_of(self)->owner == NULL && rl_ring_was_again(rl_lock_of(self->lock));
+  return owned_of(self)->owner == NULL && rl_ring_is_reacquired(rl_lock_of(self->lock));
 }
 
 /* Sets the owner and the slot after an operation has begun. */
@@ -359,7 +359,7 @@ static int wait_disown(lua_State *L) {
   lock = &waiting->base;
   leave_slot(lock);
   if (lock->operation == RL_OPERATION_ACQUIRE) {
-    if (rl_ring_was_again(rl_lock_of(lock->lock))) {
+    if (rl_ring_is_reacquired(rl_lock_of(lock->lock))) {
       count_down(rl_lock_of(lock->lock), redlock_now());
     } else {
       give_up(lock, redlock_now());

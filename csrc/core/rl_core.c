@@ -133,24 +133,24 @@ static bool rl_core_is_subscriber(const rl_core *core, unsigned connection) {
   return connection >= core->node_count;
 }
 
-static rl_node *rl_core_end_of(const rl_core *core, unsigned connection) {
+static rl_node *rl_core_peer_of(const rl_core *core, unsigned connection) {
   return rl_core_is_subscriber(core, connection)
              ? core->notify->subscribers[connection - core->node_count]
              : core->nodes[connection];
 }
 
-bool rl_core_has(const rl_core *core, unsigned connection) {
+bool rl_core_has_connection(const rl_core *core, unsigned connection) {
   return !rl_core_is_subscriber(core, connection) ||
          (core->notify != NULL && connection - core->node_count < RL_NOTIFY_NODES_MAX &&
-          rl_core_end_of(core, connection) != NULL);
+          rl_core_peer_of(core, connection) != NULL);
 }
 
-const rl_node *rl_core_end(const rl_core *core, unsigned connection) {
-  return rl_core_end_of(core, connection);
+const rl_node *rl_core_peer(const rl_core *core, unsigned connection) {
+  return rl_core_peer_of(core, connection);
 }
 
 /* Draws the random part of the next delay of |node|. */
-static void rl_core_draw(rl_core *core, rl_node *node) {
+static void rl_core_draw_delay(rl_core *core, rl_node *node) {
   node->random = rl_random_next(&core->random);
 }
 
@@ -173,7 +173,7 @@ static void rl_core_drop_subscriber(rl_core *core, rl_node *subscriber, redlock_
   char kept[RL_NODE_ERROR_MAX + 1];
   rl_outstanding command;
   (void)snprintf(kept, sizeof kept, "%s", reason);
-  rl_core_draw(core, subscriber);
+  rl_core_draw_delay(core, subscriber);
   rl_node_disconnected(subscriber, now_us, kept);
   while (rl_link_take(&subscriber->link, &command)) {
   }
@@ -184,7 +184,7 @@ static void rl_core_drop_subscriber(rl_core *core, rl_node *subscriber, redlock_
  * The connection of |node| has ended, or could not be made. Votes that were outstanding are
  * unknown. Releases are sent again on the next connection.
  */
-static void rl_core_dropped(rl_core *core, rl_node *node, redlock_time now_us) {
+static void rl_core_settle_dropped(rl_core *core, rl_node *node, redlock_time now_us) {
   rl_outstanding command;
   node->stats.failures++;
   rl_core_note_state(core, node, now_us);
@@ -219,17 +219,17 @@ static void rl_core_dropped(rl_core *core, rl_node *node, redlock_time now_us) {
 }
 
 static void rl_core_drop(rl_core *core, rl_node *node, redlock_time now_us, const char *reason) {
-  rl_core_draw(core, node);
+  rl_core_draw_delay(core, node);
   rl_node_disconnected(node, now_us, reason);
-  rl_core_dropped(core, node, now_us);
+  rl_core_settle_dropped(core, node, now_us);
 }
 
 /* Drops the connection of a node that refused to write. */
 static void rl_core_drop_read_only(rl_core *core, rl_node *node, redlock_time now_us,
                                    const char *refusal) {
-  rl_core_draw(core, node);
-  rl_node_read_only(node, now_us, refusal);
-  rl_core_dropped(core, node, now_us);
+  rl_core_draw_delay(core, node);
+  rl_node_disconnect_read_only(node, now_us, refusal);
+  rl_core_settle_dropped(core, node, now_us);
 }
 
 static void rl_core_came_up(rl_core *core, rl_node *node, redlock_time now_us) {
@@ -247,9 +247,9 @@ static void rl_core_came_up(rl_core *core, rl_node *node, redlock_time now_us) {
   }
 }
 
-static void rl_core_drop_end(rl_core *core, unsigned connection, redlock_time now_us,
-                             const char *reason) {
-  rl_node *end = rl_core_end_of(core, connection);
+static void rl_core_drop_peer(rl_core *core, unsigned connection, redlock_time now_us,
+                              const char *reason) {
+  rl_node *end = rl_core_peer_of(core, connection);
   if (rl_core_is_subscriber(core, connection)) {
     rl_core_drop_subscriber(core, end, now_us, reason);
   } else {
@@ -258,24 +258,24 @@ static void rl_core_drop_end(rl_core *core, unsigned connection, redlock_time no
 }
 
 void rl_core_connecting(rl_core *core, unsigned connection, redlock_time now_us) {
-  rl_node *end = rl_core_end_of(core, connection);
+  rl_node *end = rl_core_peer_of(core, connection);
   end->tried_us = rl_core_clock(core, now_us);
   rl_link_connecting(&end->link, core->now_us);
 }
 
 void rl_core_connected(rl_core *core, unsigned connection, redlock_time now_us) {
-  rl_node *end = rl_core_end_of(core, connection);
+  rl_node *end = rl_core_peer_of(core, connection);
   now_us = rl_core_clock(core, now_us);
   rl_guarding_prepare(core);
   rl_node_connected(end, now_us);
   if (end->link.phase == RL_LINK_DOWN) {
-    rl_core_drop_end(core, connection, now_us, "out of memory");
+    rl_core_drop_peer(core, connection, now_us, "out of memory");
   }
 }
 
 int rl_core_login(rl_core *core, unsigned connection, const char *username, const void *password,
                   size_t length) {
-  rl_link *link = &rl_core_end_of(core, connection)->link;
+  rl_link *link = &rl_core_peer_of(core, connection)->link;
   return link->phase == RL_LINK_CONNECTING
              ? rl_login_supply(&link->login, username, password, length)
              : REDLOCK_E_INVALID;
@@ -283,32 +283,32 @@ int rl_core_login(rl_core *core, unsigned connection, const char *username, cons
 
 void rl_core_certificate(rl_core *core, unsigned connection, redlock_time now_us,
                          redlock_duration left_us) {
-  rl_core_end_of(core, connection)->certificate_ends_us =
+  rl_core_peer_of(core, connection)->certificate_ends_us =
       rl_time_add(rl_core_clock(core, now_us), left_us);
 }
 
 void rl_core_await_login(rl_core *core, unsigned connection) {
-  rl_link *link = &rl_core_end_of(core, connection)->link;
+  rl_link *link = &rl_core_peer_of(core, connection)->link;
   link->login.awaited = link->phase == RL_LINK_CONNECTING;
 }
 
 bool rl_core_awaits_login(const rl_core *core, unsigned connection) {
-  return rl_link_awaits_login(&rl_core_end(core, connection)->link);
+  return rl_link_awaits_login(&rl_core_peer(core, connection)->link);
 }
 
 void rl_core_disconnected(rl_core *core, unsigned connection, redlock_time now_us,
                           const char *reason) {
-  rl_link *link = &rl_core_end_of(core, connection)->link;
+  rl_link *link = &rl_core_peer_of(core, connection)->link;
   if (link->phase != RL_LINK_DOWN) {
     rl_link_closed(link);
-    rl_core_drop_end(core, connection, rl_core_clock(core, now_us), reason);
+    rl_core_drop_peer(core, connection, rl_core_clock(core, now_us), reason);
   }
 }
 
 /*
  * Returns true if the connection is useful. A closed core needs it only for releases that are due.
  */
-static bool rl_core_needs(const rl_core *core, unsigned node) {
+static bool rl_core_needs_connection(const rl_core *core, unsigned node) {
   if (rl_core_is_subscriber(core, node)) {
     return rl_subscriber_needed(core, node - core->node_count);
   }
@@ -318,17 +318,17 @@ static bool rl_core_needs(const rl_core *core, unsigned node) {
 uint32_t rl_core_without_connection(const rl_core *core) {
   uint32_t without = 0;
   for (unsigned i = 0; i < core->connection_count; i++) {
-    without |= (uint32_t)(rl_core_end_of(core, i)->link.phase == RL_LINK_DOWN) << i;
+    without |= (uint32_t)(rl_core_peer_of(core, i)->link.phase == RL_LINK_DOWN) << i;
   }
   return without;
 }
 
 rl_connection rl_core_connection(const rl_core *core, unsigned connection, redlock_time now_us) {
-  const rl_node *end = rl_core_end(core, connection);
+  const rl_node *end = rl_core_peer(core, connection);
   if (end->link.phase != RL_LINK_DOWN) {
     return RL_CONNECTION_OPEN;
   }
-  return rl_core_needs(core, connection) && rl_node_wants_connection(end, now_us)
+  return rl_core_needs_connection(core, connection) && rl_node_wants_connection(end, now_us)
              ? RL_CONNECTION_WANTED
              : RL_CONNECTION_NONE;
 }
@@ -380,7 +380,7 @@ static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time n
 
 void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, const void *bytes,
                    size_t length) {
-  rl_node *node = rl_core_end_of(core, connection);
+  rl_node *node = rl_core_peer_of(core, connection);
   const char *reason;
   now_us = rl_core_clock(core, now_us);
   if (rl_core_is_subscriber(core, connection)) {
@@ -432,9 +432,9 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
 /* --------------------------------------------------------------------------- time and output */
 
 static void rl_core_advance_subscribers(rl_core *core, redlock_time now_us) {
-  rl_subscribers_rest(core, now_us);
+  rl_subscribers_close_idle(core, now_us);
   for (unsigned i = core->node_count; i < rl_core_connection_count(core); i++) {
-    rl_node *subscriber = rl_core_end_of(core, i);
+    rl_node *subscriber = rl_core_peer_of(core, i);
     const char *reason = rl_subscriber_overdue(core, subscriber, now_us);
     if (reason != NULL) {
       rl_link_gave_up(&subscriber->link);
@@ -456,8 +456,8 @@ void rl_core_advance(rl_core *core, redlock_time now_us) {
     if (reason != NULL) {
       rl_link_gave_up(link);
     }
-    if (core->keep_us != 0 && rl_link_keep_at(link, core->keep_us) <= now_us &&
-        !rl_link_keep(link, now_us)) {
+    if (core->keep_us != 0 && rl_link_check_idle_at(link, core->keep_us) <= now_us &&
+        !rl_link_check_idle(link, now_us)) {
       reason = "out of memory";
     }
     if (reason != NULL) {
@@ -490,7 +490,7 @@ void rl_core_send(rl_core *core, redlock_time now_us, const unsigned char *entro
 }
 
 const void *rl_core_output(const rl_core *core, unsigned connection, size_t *length) {
-  const rl_buffer *output = &rl_core_end(core, connection)->link.output;
+  const rl_buffer *output = &rl_core_peer(core, connection)->link.output;
   *length = rl_buffer_length(output);
   return *length == 0 ? NULL : output->data + output->head;
 }
@@ -501,14 +501,14 @@ uint32_t rl_core_with_output(const rl_core *core) {
     with_output |= (uint32_t)(rl_buffer_length(&core->nodes[i]->link.output) != 0) << i;
   }
   for (unsigned i = core->node_count; i < core->connection_count; i++) {
-    const rl_buffer *output = &rl_core_end_of(core, i)->link.output;
+    const rl_buffer *output = &rl_core_peer_of(core, i)->link.output;
     with_output |= (uint32_t)(rl_buffer_length(output) != 0) << i;
   }
   return with_output;
 }
 
 void rl_core_output_sent(rl_core *core, unsigned connection, size_t length) {
-  rl_link_sent(&rl_core_end_of(core, connection)->link, length);
+  rl_link_sent(&rl_core_peer_of(core, connection)->link, length);
 }
 
 redlock_time rl_core_deadline(const rl_core *core) {
@@ -522,11 +522,11 @@ redlock_time rl_core_deadline(const rl_core *core) {
   deadline_us = rl_time_min(deadline_us, rl_subscribers_deadline(core));
   for (unsigned i = 0; i < core->node_count; i++) {
     const rl_node *node = core->nodes[i];
-    if (node->link.phase != RL_LINK_DOWN || rl_core_needs(core, i)) {
+    if (node->link.phase != RL_LINK_DOWN || rl_core_needs_connection(core, i)) {
       deadline_us = rl_time_min(deadline_us, rl_node_deadline(node));
     }
     if (core->keep_us != 0) {
-      deadline_us = rl_time_min(deadline_us, rl_link_keep_at(&node->link, core->keep_us));
+      deadline_us = rl_time_min(deadline_us, rl_link_check_idle_at(&node->link, core->keep_us));
     }
   }
   return deadline_us;
@@ -551,7 +551,7 @@ void rl_core_close(rl_core *core, redlock_time now_us) {
   rl_release_hurry(core, now_us);
 }
 
-void rl_core_rest(rl_core *core, redlock_time now_us) {
+void rl_core_before_pause(rl_core *core, redlock_time now_us) {
   rl_release_hurry(core, rl_core_clock(core, now_us));
   rl_notify_continue(core, core->now_us);
 }
@@ -570,7 +570,7 @@ static bool rl_core_awaits_connection(const rl_core *core) {
   return false;
 }
 
-bool rl_core_unsent(const rl_core *core) {
+bool rl_core_has_unsent(const rl_core *core) {
   for (unsigned i = 0; i < core->node_count; i++) {
     if (core->nodes[i]->link.phase == RL_LINK_UP &&
         rl_buffer_length(&core->nodes[i]->link.output) > 0) {
@@ -580,7 +580,8 @@ bool rl_core_unsent(const rl_core *core) {
   return core->releases->again || rl_notify_has_news(core) || rl_core_awaits_connection(core);
 }
 
-bool rl_core_awaits(const rl_core *core, redlock_time now_us, redlock_duration patience_us) {
+bool rl_core_awaits_replies(const rl_core *core, redlock_time now_us,
+                            redlock_duration patience_us) {
   for (unsigned i = 0; i < core->node_count; i++) {
     const rl_node *node = core->nodes[i];
     if (node->link.phase == RL_LINK_UP && node->link.outstanding_count > 0 &&
@@ -588,11 +589,11 @@ bool rl_core_awaits(const rl_core *core, redlock_time now_us, redlock_duration p
       return true;
     }
   }
-  return rl_core_unsent(core);
+  return rl_core_has_unsent(core);
 }
 
-bool rl_core_unanswered(const rl_core *core) {
-  return rl_core_awaits(core, core->now_us, REDLOCK_NEVER) || rl_release_due(core) != 0;
+bool rl_core_has_unanswered(const rl_core *core) {
+  return rl_core_awaits_replies(core, core->now_us, REDLOCK_NEVER) || rl_release_due(core) != 0;
 }
 
 void rl_core_reset(rl_core *core) {

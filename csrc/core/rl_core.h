@@ -63,10 +63,10 @@ static inline unsigned rl_core_connection_count(const rl_core *core) {
 }
 
 /* Returns true if the connection exists or existed: a reset drops subscribers. */
-bool rl_core_has(const rl_core *core, unsigned connection);
+bool rl_core_has_connection(const rl_core *core, unsigned connection);
 
 /* Returns the node or subscriber of a connection: its address, its phase. */
-const rl_node *rl_core_end(const rl_core *core, unsigned connection);
+const rl_node *rl_core_peer(const rl_core *core, unsigned connection);
 
 /* ---- in ---- */
 void rl_core_connecting(rl_core *core, unsigned connection, redlock_time now_us);
@@ -144,21 +144,21 @@ void rl_core_close(rl_core *core, redlock_time now_us);
  * Prepares for a pause of the driver, for example after a blocking call: sends what would only wait
  * for a reply first. There may be output afterwards.
  */
-void rl_core_rest(rl_core *core, redlock_time now_us);
+void rl_core_before_pause(rl_core *core, redlock_time now_us);
 
 /* Returns true if there are bytes to send, or releases for connections that are being made. */
-bool rl_core_unsent(const rl_core *core);
+bool rl_core_has_unsent(const rl_core *core);
 
 /* Returns true if a release is due or a reply is outstanding. */
-bool rl_core_unanswered(const rl_core *core);
+bool rl_core_has_unanswered(const rl_core *core);
 
 /*
- * Like rl_core_unanswered(), without nodes that are disconnected and not about to connect, and
+ * Like rl_core_has_unanswered(), without nodes that are disconnected and not about to connect, and
  * without nodes whose oldest reply has been outstanding for longer than |patience_us|. The other
  * nodes are worth waiting for: closing a connection before its replies have come resets it, and the
  * node may drop commands that it has not read.
  */
-bool rl_core_awaits(const rl_core *core, redlock_time now_us, redlock_duration patience_us);
+bool rl_core_awaits_replies(const rl_core *core, redlock_time now_us, redlock_duration patience_us);
 
 /* Drops all connections, leases and operations without sending anything (a forked child). */
 void rl_core_reset(rl_core *core);

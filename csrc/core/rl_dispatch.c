@@ -82,9 +82,9 @@ static const char *rl_dispatch_purpose(const rl_outstanding *command) {
  * NAT-4. The node refuses EVAL: notes it, and writes the reason of the vote. Returns true if a
  * native command may replace the script.
  */
-static bool rl_dispatch_lacks_scripts(rl_node *node, redlock_time now_us,
-                                      const rl_outstanding *command, rl_answer *answer,
-                                      char reason[RL_REASON_MAX + 1]) {
+static bool rl_dispatch_note_no_scripts(rl_node *node, redlock_time now_us,
+                                        const rl_outstanding *command, rl_answer *answer,
+                                        char reason[RL_REASON_MAX + 1]) {
   const char *purpose = rl_dispatch_purpose(command);
   if (answer->reason == NULL || !rl_native_refuses_scripts(answer->reason)) {
     return false;
@@ -111,8 +111,8 @@ static bool rl_dispatch_lacks_scripts(rl_node *node, redlock_time now_us,
 }
 
 /* NAT-4. The node has refused EVAL, and now the native command. Writes the reason of the vote. */
-static void rl_dispatch_lacks_native(const rl_outstanding *command, rl_answer *answer,
-                                     char reason[RL_REASON_MAX + 1]) {
+static void rl_dispatch_write_no_native(const rl_outstanding *command, rl_answer *answer,
+                                        char reason[RL_REASON_MAX + 1]) {
   (void)snprintf(reason, RL_REASON_MAX + 1,
                  command->kind == RL_OUTSTANDING_EXTEND
                      ? "it runs no scripts, and knows no SET IFEQ, so it cannot extend: %.150s"
@@ -126,20 +126,20 @@ static void rl_dispatch_lacks_native(const rl_outstanding *command, rl_answer *a
  * Returns true if the node refused a script that a native command can replace, or a native command
  * that another one, or a script, can replace.
  */
-static bool rl_dispatch_wants_other(rl_node *node, redlock_time now_us,
-                                    const rl_outstanding *command, rl_answer *answer,
-                                    char reason[RL_REASON_MAX + 1]) {
+static bool rl_dispatch_note_refusal(rl_node *node, redlock_time now_us,
+                                     const rl_outstanding *command, rl_answer *answer,
+                                     char reason[RL_REASON_MAX + 1]) {
   if (answer->reason == NULL) {
     return false;
   }
   if (!rl_native_note_refusal(&node->link, command)) {
-    return rl_dispatch_lacks_scripts(node, now_us, command, answer, reason);
+    return rl_dispatch_note_no_scripts(node, now_us, command, answer, reason);
   }
   bool extends = command->kind == RL_OUTSTANDING_EXTEND;
   bool helpless = rl_native_replaces_scripts(&node->link, now_us) &&
                   (extends || node->link.native == RL_NATIVE_NONE);
   if (helpless) {
-    rl_dispatch_lacks_native(command, answer, reason);
+    rl_dispatch_write_no_native(command, answer, reason);
   }
   return !helpless;
 }
@@ -160,8 +160,8 @@ static void rl_dispatch_note_script(rl_core *core, rl_node *node, const rl_outst
 }
 
 /* The node has no vote, because the guard has learned about it since the command. */
-static void rl_dispatch_discount(rl_lock *lock, rl_node *node, redlock_time now_us,
-                                 const rl_outstanding *command) {
+static void rl_dispatch_settle_excluded(rl_lock *lock, rl_node *node, redlock_time now_us,
+                                        const rl_outstanding *command) {
   const rl_guard *guard = node->link.guard;
   char reason[RL_REASON_MAX + 1];
   rl_round_vote(lock, now_us, node, command, rl_guard_missing_vote(guard),
@@ -169,12 +169,12 @@ static void rl_dispatch_discount(rl_lock *lock, rl_node *node, redlock_time now_
 }
 
 /* GRD-5. Asks the node to identify itself. The lock awaits the answer. */
-static void rl_dispatch_identify(rl_lock *lock, rl_node *node, redlock_time now_us,
-                                 const rl_outstanding *command) {
+static void rl_dispatch_recheck(rl_lock *lock, rl_node *node, redlock_time now_us,
+                                const rl_outstanding *command) {
   bool asked = rl_guard_recheck(node, now_us);
   if (lock != NULL && command->kind != RL_OUTSTANDING_HEAL &&
       (!asked || !rl_round_await_guard(lock, node, command))) {
-    rl_dispatch_discount(lock, node, now_us, command);
+    rl_dispatch_settle_excluded(lock, node, now_us, command);
   }
 }
 
@@ -183,7 +183,7 @@ static void rl_dispatch_to_lock(rl_lock *lock, rl_node *node, redlock_time now_u
                                 const rl_outstanding *command, const rl_verdict *verdict,
                                 const char *error) {
   if (verdict->other_server) {
-    rl_dispatch_identify(lock, node, now_us, command);
+    rl_dispatch_recheck(lock, node, now_us, command);
     return;
   }
   if (command->script == RL_SCRIPT_TAKE_HERE && verdict->node_us != 0) {
@@ -203,11 +203,11 @@ static void rl_dispatch_to_lock(rl_lock *lock, rl_node *node, redlock_time now_u
   }
   bool asks = command->script == RL_SCRIPT_TAKE_HERE || command->kind == RL_OUTSTANDING_ATTACH;
   if (asks && !rl_guard_may_vote(node->link.guard, now_us)) {
-    rl_dispatch_discount(lock, node, now_us, command);
+    rl_dispatch_settle_excluded(lock, node, now_us, command);
     return;
   }
   if (rl_script_takes((rl_script)command->script) && verdict->vote == REDLOCK_VOTE_GRANTED) {
-    rl_fence_note(lock, node, command, verdict->fence);
+    rl_fence_note_grant(lock, node, command, verdict->fence);
   }
   if (command->kind == RL_OUTSTANDING_ATTACH && verdict->vote == REDLOCK_VOTE_GRANTED) {
     rl_attach_note(lock, command, verdict->left_ms);
@@ -228,7 +228,7 @@ static void rl_dispatch_mask(rl_node *node, const rl_attempt *attempt) {
  * Returns true if the reply proves that the node accepts writes. A script may succeed without a
  * write.
  */
-static bool rl_dispatch_wrote(const rl_outstanding *command, const rl_verdict *verdict) {
+static bool rl_dispatch_proves_write(const rl_outstanding *command, const rl_verdict *verdict) {
   bool set = command->kind == RL_OUTSTANDING_ACQUIRE && command->script == RL_SCRIPT_NONE &&
              verdict->set_nothing;
   return (verdict->vote == REDLOCK_VOTE_GRANTED &&
@@ -269,8 +269,8 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
   answer.reason = error;
   bool stepped = false;
   rl_dispatch_note_script(core, node, command, verdict);
-  if (rl_dispatch_wrote(command, verdict)) {
-    rl_node_wrote(node);
+  if (rl_dispatch_proves_write(command, verdict)) {
+    rl_node_note_write(node);
   }
   bool plain = rl_dispatch_wants_plain(&node->link, now_us, command, verdict);
   if (verdict->notify_denied || plain) {
@@ -286,9 +286,9 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
   answer.reason = twin != NULL ? twin : answer.reason;
   rl_margin_answered(node, command, verdict);
   if (stepped) {
-    rl_renew_suspect_all(core, now_us);
+    rl_renew_warn_all(core, now_us);
   }
-  bool other = rl_dispatch_wants_other(node, now_us, command, &answer, reason) &&
+  bool other = rl_dispatch_note_refusal(node, now_us, command, &answer, reason) &&
                (command->kind < RL_OUTSTANDING_ASK || rl_ask_awaits(command)); /* FORCE-2 */
   if ((verdict->wants_text || plain || other) &&
       rl_dispatch_send_again(steps, node, now_us, command)) {

@@ -66,7 +66,7 @@ return {
   { "rl_ask_awaits", "&& to ||", 2, why = "what answers a question that is over has no lock any more" },
   { "rl_extend_send_again", "false to true", 1, why = "a vote of a round that is over is not counted in either case" },
   -- csrc/core/lease/rl_fence.c
-  { "rl_fence_note", "|| to &&", 2,
+  { "rl_fence_note_grant", "|| to &&", 2,
     why = "a lease that is joined is not the attempt in flight, of which there is none then" },
   { "rl_fence_send_text", "< to <=", why = "what is sent at that microsecond is answered too late" },
   { "rl_fence_send_text", "true to false", why = "by then it is known that the node does not know the script" },

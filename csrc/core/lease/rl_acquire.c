@@ -20,7 +20,7 @@
  *          SET. Do not wait for the release. While attempts and budget last, begin again at ACQ-1
  *          after a random delay, or when the nodes notify (rl_notify.c). The last attempt starts as
  *          late as possible: a majority, at its shortest latencies, can still answer within the
- *          budget (rl_pause_last()).
+ *          budget (rl_pause_last_attempt_at()).
  */
 #include "lease/rl_acquire.h"
 
@@ -66,7 +66,7 @@ static bool rl_acquire_shares(rl_lock *lock, redlock_time now_us) {
 /* ACQ-1 */
 static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
   bool hopeless = rl_acquire_is_retry(lock) &&
-                  rl_time_sub(lock->budget_ends_us, now_us) <= rl_pause_needs(lock->core);
+                  rl_time_sub(lock->budget_ends_us, now_us) <= rl_pause_reply_time(lock->core);
   if (now_us >= lock->budget_ends_us || hopeless) {
     return RL_BEGUN_TOO_LATE;
   }
@@ -188,11 +188,11 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
   }
   lock->attempt = NULL;
   if (rl_permits_asks(lock)) {
-    rl_permits_asked(lock);
+    rl_permits_end_question(lock);
     rl_release_let_go(lock, now_us, attempt, true);
   } else {
     rl_release_begin_failed_attempt(lock, now_us, attempt);
-    if (error == REDLOCK_E_TAKEN && rl_permits_ask(lock, now_us)) {
+    if (error == REDLOCK_E_TAKEN && rl_permits_begin_question(lock, now_us)) {
       return;
     }
   }
@@ -200,10 +200,11 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
     error = REDLOCK_E_LOST; /* The nodes no longer have the lease that was handed over. */
   }
   if (error == REDLOCK_E_TAKEN && lock->waitlist != NULL) {
-    rl_waitlist_held_elsewhere(lock->core, lock->resource);
+    rl_waitlist_note_other_holder(lock->core, lock->resource);
   }
   if (error == REDLOCK_E_UNAVAILABLE && lock->result == REDLOCK_E_TAKEN &&
-      rl_acquire_decision(lock) == RL_DECISION_UNAVAILABLE && rl_pause_hears(lock, now_us)) {
+      rl_acquire_decision(lock) == RL_DECISION_UNAVAILABLE &&
+      rl_pause_quorum_is_alive(lock, now_us)) {
     error = REDLOCK_E_TAKEN; /* The nodes are only slow: their previous answers stand. */
   }
   if (lock->attempts_left != RL_LOCK_ATTEMPTS_ALL) {
@@ -219,7 +220,7 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
     rl_lock_end(lock, now_us, error);
     return;
   }
-  if (rl_waitlist_join(lock, now_us)) {
+  if (rl_waitlist_enter_after_attempt(lock, now_us)) {
     rl_lock_set_result(lock, error);
     rl_round_await_none(lock);
     return;

@@ -89,8 +89,8 @@ void rl_fence_begin(rl_lock *lock, redlock_time now_us) {
   *fence = (rl_fence){.last = last, .proposed = rl_time_min(proposed, RL_FENCE_MAX)};
 }
 
-void rl_fence_note(rl_lock *lock, const rl_node *node, const rl_outstanding *command,
-                   uint64_t value) {
+void rl_fence_note_grant(rl_lock *lock, const rl_node *node, const rl_outstanding *command,
+                         uint64_t value) {
   rl_fence *fence = rl_fence_of(lock);
   uint32_t bit = rl_node_bit(node);
   if (!rl_fence_is_on(lock) || lock->phase != RL_PHASE_ROUND || lock->round != command->round ||
@@ -111,7 +111,7 @@ void rl_fence_note(rl_lock *lock, const rl_node *node, const rl_outstanding *com
 }
 
 /* FEN-3. The node has the key, and its counter is less than m. */
-static void rl_fence_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
+static void rl_fence_send_confirm(rl_lock *lock, redlock_time now_us, rl_node *node) {
   rl_fence *fence = rl_fence_of(lock);
   uint64_t key_ms = rl_options_key_ms(lock->current, lock->ttl_us);
   const char *unsent = node->link.phase != RL_LINK_UP ? node->error
@@ -141,7 +141,7 @@ rl_decision rl_fence_decide(rl_lock *lock, redlock_time now_us) {
     rl_node *node = lock->core->nodes[i];
     uint32_t behind = fence->granted & ~(fence->confirmed | fence->asked | fence->refused);
     if ((behind & rl_node_bit(node)) != 0) {
-      rl_fence_ask(lock, now_us, node);
+      rl_fence_send_confirm(lock, now_us, node);
     }
     possible +=
         !lock->votes[i].settled || ((fence->confirmed | fence->asked) & rl_node_bit(node)) != 0;
@@ -224,6 +224,6 @@ bool rl_fence_queue_extend(const rl_lock *lock, redlock_time now_us, rl_node *no
   if (!rl_fence_is_on(lock) && node->link.guard == NULL) {
     return rl_link_queue_extend(&node->link, now_us, lock->lease, lock->round, by_text, key_ms);
   }
-  return rl_link_queue_keep(&node->link, now_us, lock->lease, lock->round, by_text, key_ms,
-                            rl_fence_token(lock));
+  return rl_link_queue_prolong(&node->link, now_us, lock->lease, lock->round, by_text, key_ms,
+                               rl_fence_token(lock));
 }

@@ -58,8 +58,8 @@ void rl_fence_begin(rl_lock *lock, redlock_time now_us);
  * FEN-2. |node| has granted its vote to |command|, with |value| in its counters. To be called
  * before the vote counts.
  */
-void rl_fence_note(rl_lock *lock, const rl_node *node, const rl_outstanding *command,
-                   uint64_t value);
+void rl_fence_note_grant(rl_lock *lock, const rl_node *node, const rl_outstanding *command,
+                         uint64_t value);
 
 /*
  * FEN-3, FEN-4. A majority has granted. Returns MAJORITY if a majority has confirmed, UNAVAILABLE

@@ -75,7 +75,7 @@ void rl_guarding_answered(rl_core *core, rl_node *node, redlock_time now_us,
   rl_guard_news news = rl_guard_answered(node, now_us, command);
   rl_guarding_act(core, node, &news);
   if (news.review) {
-    rl_renew_suspect_all(core, now_us);
+    rl_renew_warn_all(core, now_us);
   }
   uint32_t near = rl_guard_review(core->guards, now_us);
   rl_guarding_backfill(core, near);

@@ -20,7 +20,7 @@ void rl_guarding_answered(rl_core *core, rl_node *node, redlock_time now_us,
 
 /*
  * GRD-6. A reply to |command| has the time of the node's clock, |node_us|. Returns true if the
- *        caller must call rl_renew_suspect_all() after it has read the reply.
+ *        caller must call rl_renew_warn_all() after it has read the reply.
  */
 bool rl_guarding_note_clock(rl_core *core, rl_node *node, redlock_time now_us,
                             const rl_outstanding *command, uint64_t node_us);

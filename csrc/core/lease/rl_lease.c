@@ -35,10 +35,10 @@ void rl_lease_lose(rl_lock *lock, redlock_time now_us) {
   lock->lost = true;
   rl_loss_count(lock, now_us, REDLOCK_E_LOST);
   rl_loss_report(lock, REDLOCK_E_LOST, now_us);
-  rl_reentry_lost(lock, now_us);
+  rl_reentry_share_loss(lock, now_us);
   rl_lease_drop_own(lock, now_us, true);
   lock->keys_end_us = now_us;
-  rl_result_denied(lock);
+  rl_result_note_deniers(lock);
   if (rl_ring_is_nesting(lock)) { /* OWN-3: the acquire has failed, and has nothing to release. */
     rl_reentry_leave(lock, now_us);
     rl_loss_clear(lock);

@@ -122,7 +122,7 @@ void rl_permits_plan(rl_lock *lock, redlock_time now_us) {
 }
 
 /* Makes |number| the slot that is tried. Returns false when out of memory. */
-static bool rl_permits_choose(const rl_lock *lock, rl_permits *permits, unsigned number) {
+static bool rl_permits_set_slot(const rl_lock *lock, rl_permits *permits, unsigned number) {
   if (permits->slot != NULL && rl_resource_slot(permits->slot) == number) {
     return true;
   }
@@ -151,7 +151,7 @@ rl_attempt *rl_permits_attempt(rl_lock *lock, const unsigned char *entropy) {
     return rl_attempt_new(&lock->core->attempts, lock->resource, lock, entropy);
   }
   permits->tries++;
-  return rl_permits_choose(lock, permits, rl_permits_next(lock, permits))
+  return rl_permits_set_slot(lock, permits, rl_permits_next(lock, permits))
              ? rl_attempt_new_slot(&lock->core->attempts, permits->slot, lock, entropy,
                                    (unsigned)lock->current->permits, &lock->current->label)
              : NULL;
@@ -159,20 +159,20 @@ rl_attempt *rl_permits_attempt(rl_lock *lock, const unsigned char *entropy) {
 
 /* ---------------------------------------------------------------------------------------- SEM-2 */
 
-static void rl_permits_go_on(rl_lock *lock, redlock_time now_us) {
+static void rl_permits_next_round(rl_lock *lock, redlock_time now_us) {
   rl_round_await_none(lock);
   rl_lock_set_result(lock, REDLOCK_E_TAKEN);
   rl_outbox_enter(lock, now_us);
 }
 
-bool rl_permits_ask(rl_lock *lock, redlock_time now_us) {
+bool rl_permits_begin_question(rl_lock *lock, redlock_time now_us) {
   rl_permits *permits = rl_permits_of(lock);
   if (permits == NULL || rl_lock_attach(lock) != NULL || lock->current->permits < 2 ||
       permits->asks || permits->tries >= RL_PERMITS_TRIES) {
     return false;
   }
   permits->asks = true;
-  rl_permits_go_on(lock, now_us);
+  rl_permits_next_round(lock, now_us);
   return true;
 }
 
@@ -298,11 +298,11 @@ bool rl_permits_decide(rl_lock *lock, redlock_time now_us) {
   rl_attempt_unref(&lock->core->attempts, question);
   permits->next = (uint16_t)rl_permits_pick(permits, needed, lock->random % found);
   permits->asks = false;
-  rl_permits_go_on(lock, now_us);
+  rl_permits_next_round(lock, now_us);
   return true;
 }
 
-void rl_permits_asked(rl_lock *lock) {
+void rl_permits_end_question(rl_lock *lock) {
   rl_permits *permits = rl_permits_of(lock);
   permits->asks = false;
   permits->tries = 0;

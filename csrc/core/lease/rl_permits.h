@@ -72,9 +72,9 @@ void rl_permits_note(rl_answer *answer);
 bool rl_permits_decide(rl_lock *lock, redlock_time now_us);
 
 /* SEM-2. A slot was taken. Returns true if the acquire goes on with the question. */
-bool rl_permits_ask(rl_lock *lock, redlock_time now_us);
+bool rl_permits_begin_question(rl_lock *lock, redlock_time now_us);
 
 /* SEM-3. The question has ended without a slot: the next attempt begins with SEM-1. */
-void rl_permits_asked(rl_lock *lock);
+void rl_permits_end_question(rl_lock *lock);
 
 #endif

@@ -82,8 +82,8 @@ static bool rl_reentry_has_permits(const rl_options *options) {
 }
 
 /* A semaphore and a lock of the same name are different resources. */
-static bool rl_reentry_has(const rl_reentry *lease_owner, const rl_reentry *owner,
-                           rl_resource_name name) {
+static bool rl_reentry_holds(const rl_reentry *lease_owner, const rl_reentry *owner,
+                             rl_resource_name name) {
   const rl_resource *resource = lease_owner->lease_resource;
   bool found = false;
   if (rl_reentry_has_permits(lease_owner->lock->current) !=
@@ -103,7 +103,7 @@ static rl_lock *rl_reentry_find_in(const rl_core *core, uint64_t hash, const rl_
   rl_hash_entry *entry = rl_hash_find(&core->reentries->lease_owners, hash);
   for (; entry != NULL; entry = rl_hash_find_next(entry)) {
     const rl_reentry *lease_owner = RL_OWNER(entry, rl_reentry, entry);
-    if (rl_reentry_has(lease_owner, owner, name) &&
+    if (rl_reentry_holds(lease_owner, owner, name) &&
         (alive_us == 0 || rl_lock_remaining(lease_owner->lock, alive_us) > 0) &&
         (!fenced || rl_fence_token(lease_owner->lock) != 0)) {
       return lease_owner->lock;
@@ -261,7 +261,8 @@ static bool rl_reentry_suffices(const rl_lock *lease_owner, redlock_time now_us,
 }
 
 /* Sets the timer for the end of the lease, if only |lock| reports losses. */
-static void rl_reentry_watch(const rl_lock *lock, rl_lock *lease_owner, redlock_time now_us) {
+static void rl_reentry_set_loss_timer(const rl_lock *lock, rl_lock *lease_owner,
+                                      redlock_time now_us) {
   if (rl_renewal_reports(lock) && !rl_lock_is_in_flight(lease_owner) &&
       lease_owner->current->auto_extend != REDLOCK_YES) {
     rl_renew_schedule(lease_owner, now_us);
@@ -280,7 +281,7 @@ static bool rl_reentry_share(rl_lock *lock, rl_lock *lease_owner, redlock_time n
     return false;
   }
   rl_reentry_enter_ring(lock, lease_owner);
-  rl_reentry_watch(lock, lease_owner, now_us);
+  rl_reentry_set_loss_timer(lock, lease_owner, now_us);
   return true;
 }
 
@@ -299,7 +300,7 @@ static bool rl_reentry_share_again(rl_lock *lock, rl_lock *lease_owner, const rl
     return false;
   }
   lock->ttl_us = ttl_us;
-  rl_reentry_watch(lock, lease_owner, now_us);
+  rl_reentry_set_loss_timer(lock, lease_owner, now_us);
   return true;
 }
 
@@ -354,7 +355,7 @@ rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const r
     return RL_REENTRY_SHARED;
   }
   rl_renew_stop(lease_owner, now_us);
-  (void)rl_reentry_take(lock, now_us);
+  (void)rl_reentry_take_lease(lock, now_us);
   lock->ttl_us = asked->ttl_us;
   rl_reentry_of(lock)->nesting = true;
   rl_reentry_of(lock)->node_timeout_us = rl_options_node_timeout(asked, asked->ttl_us);
@@ -385,7 +386,7 @@ bool rl_reentry_try_share(rl_lock *lock, redlock_time now_us) {
   return true;
 }
 
-void rl_reentry_begin(rl_lock *lock) {
+void rl_reentry_acquire_begins(rl_lock *lock) {
   rl_reentry *reentry = rl_reentry_of(lock);
   if (rl_ring_is_owned(lock) && !reentry->acquiring) {
     reentry->acquiring = true;
@@ -394,7 +395,7 @@ void rl_reentry_begin(rl_lock *lock) {
   }
 }
 
-void rl_reentry_ended(rl_lock *lock) {
+void rl_reentry_acquire_ended(rl_lock *lock) {
   rl_reentry *reentry = rl_reentry_of(lock);
   if (reentry != NULL && reentry->acquiring) {
     reentry->acquiring = false;
@@ -434,14 +435,14 @@ bool rl_reentry_release(rl_lock *lock, redlock_time now_us) {
 }
 
 bool rl_reentry_release_lost(const rl_lock *lock) {
-  bool again = lock->lost && rl_ring_was_again(lock);
+  bool again = lock->lost && rl_ring_is_reacquired(lock);
   if (again) {
     rl_reentry_of(lock)->depth--;
   }
   return again;
 }
 
-int rl_reentry_take(rl_lock *lock, redlock_time now_us) {
+int rl_reentry_take_lease(rl_lock *lock, redlock_time now_us) {
   rl_lock *lease_owner = (rl_lock *)rl_ring_owner(lock);
   if (lease_owner == lock || rl_lock_remaining(lease_owner, now_us) == 0) {
     return REDLOCK_OK;
@@ -459,7 +460,7 @@ void rl_reentry_granted(rl_lock *lock) {
   }
 }
 
-bool rl_reentry_failed(rl_lock *lock, redlock_time now_us, int result) {
+bool rl_reentry_end_nesting(rl_lock *lock, redlock_time now_us, int result) {
   if (rl_reentry_of(lock) == NULL || !rl_reentry_of(lock)->nesting) {
     return false;
   }
@@ -479,7 +480,7 @@ void rl_reentry_stop_nesting(rl_lock *lock) {
   }
 }
 
-void rl_reentry_lost(const rl_lock *lock, redlock_time now_us) {
+void rl_reentry_share_loss(const rl_lock *lock, redlock_time now_us) {
   for (rl_lock *other = rl_ring_next(lock); other != lock; other = rl_ring_next(other)) {
     other->lost = true;
     other->keys_end_us = now_us;

@@ -36,8 +36,8 @@ rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const r
                                      bool custom, int *error, const char **refused);
 
 /* OWN-2. An acquire of a lock with an owner is in flight; or it has ended. */
-void rl_reentry_begin(rl_lock *lock);
-void rl_reentry_ended(rl_lock *lock);
+void rl_reentry_acquire_begins(rl_lock *lock);
+void rl_reentry_acquire_ended(rl_lock *lock);
 
 /*
  * OWN-2. Returns a lock that waits for what its owner has just acquired by |lock|, or NULL. It must
@@ -58,19 +58,19 @@ bool rl_reentry_release_lost(const rl_lock *lock);
  * OWN-6. An extend begins. Returns REDLOCK_OK if the lock is the lease owner, or there is no lease;
  * BUSY.
  */
-int rl_reentry_take(rl_lock *lock, redlock_time now_us);
+int rl_reentry_take_lease(rl_lock *lock, redlock_time now_us);
 
 /* OWN-1. The lock has been granted a lease. */
 void rl_reentry_granted(rl_lock *lock);
 
 /* OWN-3. An operation of the lock has ended. Returns true if a nested acquire has failed. */
-bool rl_reentry_failed(rl_lock *lock, redlock_time now_us, int result);
+bool rl_reentry_end_nesting(rl_lock *lock, redlock_time now_us, int result);
 
 /* The lock does not share the lease, whatever the result of the extend in flight. */
 void rl_reentry_stop_nesting(rl_lock *lock);
 
 /* OWN-7. The lease of the lock is lost. */
-void rl_reentry_lost(const rl_lock *lock, redlock_time now_us);
+void rl_reentry_share_loss(const rl_lock *lock, redlock_time now_us);
 
 /*
  * OWN-5. The lock leaves the ring. If other locks share its lease, one of them becomes the lease

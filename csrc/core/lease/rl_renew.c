@@ -41,7 +41,7 @@
 #include "lock/rl_ring.h"
 
 /* Returns true if a lock that shares the lease reports its loss. */
-static bool rl_renew_watches(const rl_lock *lock) {
+static bool rl_renew_loss_is_reported(const rl_lock *lock) {
   const rl_lock *at = lock;
   while (!rl_renewal_reports(at) && rl_ring_next(at) != lock) {
     at = rl_ring_next(at);
@@ -96,7 +96,7 @@ static redlock_time rl_renew_due(rl_lock *lock) {
 }
 
 /* REN-1, REN-2. Sets the timer. Nothing is in flight, and the lease lasts. */
-static void rl_renew_plan(rl_lock *lock, redlock_time now_us) {
+static void rl_renew_set_timer(rl_lock *lock, redlock_time now_us) {
   redlock_time next_us = lock->deadline_us;
   if (rl_renewal_is_on(lock) && !rl_renewal_is_capped(lock)) {
     redlock_time due_us = rl_renew_due(lock);
@@ -111,20 +111,20 @@ static void rl_renew_plan(rl_lock *lock, redlock_time now_us) {
 }
 
 void rl_renew_schedule(rl_lock *lock, redlock_time now_us) {
-  if (!rl_renew_watches(lock)) {
+  if (!rl_renew_loss_is_reported(lock)) {
     return;
   }
   if (rl_lock_remaining(lock, now_us) == 0) {
     rl_loss_report_expired(lock);
   } else {
-    rl_renew_plan(lock, now_us);
+    rl_renew_set_timer(lock, now_us);
   }
 }
 
 /* REN-6. Returns true if the holder was warned. */
-static bool rl_renew_suspect(rl_lock *lock, redlock_time now_us) {
-  if (lock->lease == NULL || rl_lock_remaining(lock, now_us) == 0 || !rl_renew_watches(lock) ||
-      !rl_margin_is_suspect(lock)) {
+static bool rl_renew_warn(rl_lock *lock, redlock_time now_us) {
+  if (lock->lease == NULL || rl_lock_remaining(lock, now_us) == 0 ||
+      !rl_renew_loss_is_reported(lock) || !rl_margin_is_suspect(lock)) {
     return false;
   }
   rl_loss_report(lock, REDLOCK_E_CLOCK, now_us);
@@ -138,9 +138,9 @@ static redlock_time rl_renew_soon(const rl_lock *lock, redlock_time now_us) {
 }
 
 /* REN-6. An extend that does not end the suspicion is followed by the next one in due time. */
-void rl_renew_suspect_all(rl_core *core, redlock_time now_us) {
+void rl_renew_warn_all(rl_core *core, redlock_time now_us) {
   RL_LIST_EACH(&core->locks, lock, rl_lock, locks) {
-    if (rl_renew_suspect(lock, now_us) && rl_renewal_is_on(lock) && !rl_renewal_is_capped(lock) &&
+    if (rl_renew_warn(lock, now_us) && rl_renewal_is_on(lock) && !rl_renewal_is_capped(lock) &&
         !rl_lock_is_in_flight(lock)) {
       redlock_time next_us = rl_time_min(rl_renew_due(lock), rl_renew_soon(lock, now_us));
       next_us = rl_time_min(next_us, lock->deadline_us);
@@ -150,7 +150,7 @@ void rl_renew_suspect_all(rl_core *core, redlock_time now_us) {
 }
 
 void rl_renew_ended(rl_lock *lock, redlock_time now_us) {
-  if (lock->lease == NULL || !rl_renew_watches(lock)) {
+  if (lock->lease == NULL || !rl_renew_loss_is_reported(lock)) {
     return;
   }
   if (lock->operation == RL_OPERATION_ACQUIRE && lock->renewal != NULL) {
@@ -160,7 +160,7 @@ void rl_renew_ended(rl_lock *lock, redlock_time now_us) {
   }
   if (lock->result == REDLOCK_OK) {
     /* The warning ends, unless nodes confirmed before their clocks were stepped. */
-    if (!rl_renew_suspect(lock, now_us)) {
+    if (!rl_renew_warn(lock, now_us)) {
       rl_loss_clear_all(lock);
     }
   } else if (lock->automatic && lock->result == REDLOCK_E_UNAVAILABLE) {
@@ -177,7 +177,7 @@ void rl_renew_timer(rl_lock *lock, redlock_time now_us) {
     rl_loss_report_expired(lock);
     return;
   }
-  rl_result_keep(lock);
+  rl_result_keep_apart(lock);
   lock->automatic = true;
   lock->ttl_us = lock->lease_ttl_us;
   rl_lock_begin_send(lock, RL_OPERATION_EXTEND, now_us, REDLOCK_NEVER, false);

@@ -27,7 +27,7 @@ void rl_renew_timer(rl_lock *lock, redlock_time now_us);
 void rl_renew_schedule(rl_lock *lock, redlock_time now_us);
 
 /* REN-6, for all leases. A node may have lost its keys (rl_margin_suspect()). */
-void rl_renew_suspect_all(rl_core *core, redlock_time now_us);
+void rl_renew_warn_all(rl_core *core, redlock_time now_us);
 
 /*
  * REN-4. Shortens the ttl of an extend that the user did not ask for. The lease lasts, and is not

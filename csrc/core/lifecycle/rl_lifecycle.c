@@ -104,9 +104,9 @@ static void rl_lock_drop_custom_token(rl_lock *lock, redlock_time now_us) {
 void rl_lifecycle_ended(rl_lock *lock, redlock_time now_us, int result) {
   if (lock->operation == RL_OPERATION_ACQUIRE) {
     rl_attach_forget(lock);
-    rl_reentry_ended(lock);
+    rl_reentry_acquire_ended(lock);
   }
-  if (rl_reentry_failed(lock, now_us, result)) {
+  if (rl_reentry_end_nesting(lock, now_us, result)) {
     rl_lease_drop(lock, now_us, true); /* OWN-3 */
   }
   if (lock->operation == RL_OPERATION_ACQUIRE && lock->attempt != NULL) {
@@ -120,7 +120,7 @@ void rl_lifecycle_ended(rl_lock *lock, redlock_time now_us, int result) {
   }
 }
 
-static void rl_lock_stop(rl_lock *lock, redlock_time now_us, int error, bool grow) {
+static void rl_lock_stop_operation(rl_lock *lock, redlock_time now_us, int error, bool grow) {
   rl_attempt *attempt = lock->attempt;
   lock->abandoned = false;
   if (!rl_lock_is_busy(lock)) {
@@ -132,7 +132,7 @@ static void rl_lock_stop(rl_lock *lock, redlock_time now_us, int error, bool gro
 }
 
 void rl_lock_cancel(rl_lock *lock, redlock_time now_us, int error) {
-  rl_lock_stop(lock, now_us, error, true);
+  rl_lock_stop_operation(lock, now_us, error, true);
   rl_tickets_send(lock->core, now_us);
 }
 
@@ -140,21 +140,21 @@ void rl_lock_undo(rl_lock *lock, redlock_time now_us, int error) {
   bool counted = !rl_lock_is_busy(lock) && rl_result_of(lock).operation == RL_OPERATION_ACQUIRE;
   rl_lock_cancel(lock, now_us, error);
   if (counted && rl_reentry_release(lock, now_us)) {
-    rl_result_end(lock, error);
+    rl_result_replace(lock, error);
   }
 }
 
 void rl_lock_expire(rl_lock *lock, redlock_time now_us) {
   rl_renew_stop(lock, now_us);
   rl_lock_ignore_late_votes(lock);
-  rl_result_end(lock, lock->core->closed ? REDLOCK_E_CLOSED : REDLOCK_E_EXPIRED);
+  rl_result_replace(lock, lock->core->closed ? REDLOCK_E_CLOSED : REDLOCK_E_EXPIRED);
   rl_lock_note_end(lock, now_us);
   rl_lease_drop(lock, now_us, true);
 }
 
 void rl_lock_close(rl_lock *lock, redlock_time now_us) {
   bool lasts = rl_ring_remaining(lock, now_us) > 0;
-  rl_lock_stop(lock, now_us, REDLOCK_E_CLOSED, true);
+  rl_lock_stop_operation(lock, now_us, REDLOCK_E_CLOSED, true);
   if (lasts) {
     rl_loss_clear(lock); /* Extends failed, but the lease was not lost. */
   }
@@ -164,7 +164,7 @@ void rl_lock_close(rl_lock *lock, redlock_time now_us) {
 void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
   rl_reentry_stop_nesting(lock);
-  rl_lock_stop(lock, now_us, REDLOCK_E_CANCELLED, false);
+  rl_lock_stop_operation(lock, now_us, REDLOCK_E_CANCELLED, false);
   rl_lease_drop(lock, now_us, false);
   rl_release_hurry_failed_attempt(lock, now_us, false);
   rl_list_remove(&lock->queue);
@@ -229,12 +229,12 @@ int rl_lock_outcome(rl_lock *lock, redlock_time now_us) {
   bool grants = operation == RL_OPERATION_ACQUIRE || operation == RL_OPERATION_EXTEND;
   if (grants && rl_lock_result(lock) == REDLOCK_OK && rl_ring_remaining(lock, now_us) == 0) {
     if (lock->lost) {
-      rl_result_end(lock, REDLOCK_E_LOST);
+      rl_result_replace(lock, REDLOCK_E_LOST);
       if (operation == RL_OPERATION_ACQUIRE && !rl_reentry_release_lost(lock)) {
         rl_reentry_leave(lock, now_us); /* A failed acquire has nothing to release. */
       }
     } else if (rl_ring_owner(lock)->lease == NULL) { /* detached, closed, or in a forked child */
-      rl_result_end(lock, lock->core->closed ? REDLOCK_E_CLOSED : REDLOCK_E_NOT_HELD);
+      rl_result_replace(lock, lock->core->closed ? REDLOCK_E_CLOSED : REDLOCK_E_NOT_HELD);
     } else {
       bool nested = lock->lease == NULL;
       if (operation == RL_OPERATION_ACQUIRE && !rl_ring_is_shared(lock)) {
@@ -280,7 +280,7 @@ int rl_lock_refuse(rl_lock *lock, rl_operation operation, int error) {
 }
 
 /* Ends an operation without a caller. A release goes on without the lock. */
-static void rl_lock_yield(rl_lock *lock, redlock_time now_us) {
+static void rl_lock_end_abandoned(rl_lock *lock, redlock_time now_us) {
   if (lock->abandoned) {
     rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED);
   }
@@ -296,7 +296,7 @@ bool rl_lock_is_extending(const rl_lock *lock) {
 }
 
 int rl_lock_refuse_argument(rl_lock *lock, rl_operation operation, const char *wrong) {
-  rl_lock_yield(lock, lock->core->now_us);
+  rl_lock_end_abandoned(lock, lock->core->now_us);
   if (rl_lock_is_busy(lock)) {
     return REDLOCK_E_BUSY;
   }
@@ -336,8 +336,8 @@ static int rl_lock_count_refusal(rl_lock *lock, rl_operation operation, int erro
   return error;
 }
 
-static int rl_lock_may_begin(rl_lock *lock, redlock_time now_us, rl_operation operation) {
-  rl_lock_yield(lock, now_us);
+static int rl_lock_check_begin(rl_lock *lock, redlock_time now_us, rl_operation operation) {
+  rl_lock_end_abandoned(lock, now_us);
   if (rl_lock_is_busy(lock)) {
     return REDLOCK_E_BUSY;
   }
@@ -359,7 +359,7 @@ static const char *rl_lock_read_options(rl_lock *lock, rl_options *current,
 
 static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt *custom,
                                  const redlock_options *options, bool notify) {
-  int error = rl_lock_may_begin(lock, now_us, RL_OPERATION_ACQUIRE);
+  int error = rl_lock_check_begin(lock, now_us, RL_OPERATION_ACQUIRE);
   if (error != REDLOCK_OK) {
     return error;
   }
@@ -407,7 +407,7 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
   if (rl_lock_attach(lock) != NULL) {
     lock->attempts_left = 1; /* ATT-7 */
   }
-  rl_reentry_begin(lock);
+  rl_reentry_acquire_begins(lock);
   return rl_lock_begin(lock, RL_OPERATION_ACQUIRE, now_us, budget_ends_us, false, notify);
 }
 
@@ -423,11 +423,11 @@ int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *o
 
 static int rl_lock_begin_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us,
                                 bool notify) {
-  int error = rl_lock_may_begin(lock, now_us, RL_OPERATION_EXTEND);
+  int error = rl_lock_check_begin(lock, now_us, RL_OPERATION_EXTEND);
   if (error != REDLOCK_OK) {
     return error;
   }
-  error = rl_reentry_take(lock, now_us);
+  error = rl_reentry_take_lease(lock, now_us);
   if (error != REDLOCK_OK) {
     return error;
   }
@@ -511,15 +511,15 @@ static bool rl_lock_may_take_up(const rl_lock *lock) {
 }
 
 /* Ends the extend in flight, whose caller may be gone. By EXT-6 it has changed nothing. */
-static int rl_lock_may_release(rl_lock *lock, redlock_time now_us) {
+static int rl_lock_check_release(rl_lock *lock, redlock_time now_us) {
   if (rl_lock_is_extending(lock)) {
     rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED);
   }
-  return rl_lock_may_begin(lock, now_us, RL_OPERATION_RELEASE);
+  return rl_lock_check_begin(lock, now_us, RL_OPERATION_RELEASE);
 }
 
 static int rl_lock_release_as(rl_lock *lock, redlock_time now_us, bool abandoned, bool notify) {
-  int error = rl_lock_may_release(lock, now_us);
+  int error = rl_lock_check_release(lock, now_us);
   if (error == REDLOCK_OK) {
     error = rl_lock_begin_release(lock, now_us, abandoned, notify);
   }
@@ -541,8 +541,8 @@ void rl_lock_report_end(rl_lock *lock) {
 
 /* ------------------------------------------------------------------------------------- asking */
 
-int rl_lock_may_ask(rl_lock *lock, redlock_time now_us, rl_operation operation) {
-  int error = rl_lock_may_begin(lock, now_us, operation);
+int rl_lock_check_ask(rl_lock *lock, redlock_time now_us, rl_operation operation) {
+  int error = rl_lock_check_begin(lock, now_us, operation);
   bool held = rl_ring_remaining(lock, now_us) > 0;
   if (error == REDLOCK_OK && held) {
     error = rl_lock_refuse(lock, operation, REDLOCK_E_HELD);

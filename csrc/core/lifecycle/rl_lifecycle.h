@@ -104,7 +104,7 @@ int rl_lock_refuse(rl_lock *lock, rl_operation operation, int error);
  * For operator/rl_ask.c. The first returns REDLOCK_OK if the operation may begin. The second begins
  * it with |attempt|, which no node will hold.
  */
-int rl_lock_may_ask(rl_lock *lock, redlock_time now_us, rl_operation operation);
+int rl_lock_check_ask(rl_lock *lock, redlock_time now_us, rl_operation operation);
 int rl_lock_begin_asking(rl_lock *lock, rl_operation operation, redlock_time now_us,
                          rl_attempt *attempt, bool notify);
 

@@ -158,10 +158,11 @@ typedef struct rl_core {
   unsigned quorum;           /* nodes that acquires and extends need; 0: a majority */
   bool active;               /* an operation has begun: connections are wanted */
   bool closed;
-  redlock_duration keep_us;  /* idle time before rl_link_keep(); 0: the sockets have keep-alive */
-  redlock_time now_us;       /* latest time of a driver; never goes back */
-  rl_node_clock wall;        /* wall clock of the program, if the driver has noted it */
-  uint64_t random;           /* mixed with the entropy of attempts; for delays of connections */
+  redlock_duration
+      keep_us;         /* idle time before rl_link_check_idle(); 0: the sockets have keep-alive */
+  redlock_time now_us; /* latest time of a driver; never goes back */
+  rl_node_clock wall;  /* wall clock of the program, if the driver has noted it */
+  uint64_t random;     /* mixed with the entropy of attempts; for delays of connections */
   redlock_time forgotten_us; /* when a node last did not know a script */
   size_t lock_count;
   size_t busy_count;          /* locks with an operation or an automatic extend in flight */

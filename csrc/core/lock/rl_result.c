@@ -18,7 +18,7 @@ rl_reason *const *rl_result_reasons(const rl_lock *lock) {
   return lock->automatic ? lock->renewal->reasons : lock->reasons;
 }
 
-void rl_result_keep(rl_lock *lock) {
+void rl_result_keep_apart(rl_lock *lock) {
   size_t size = lock->core->node_count * sizeof lock->votes[0];
   if (lock->automatic) {
     return;
@@ -37,7 +37,7 @@ void rl_result_drop(rl_lock *lock) {
   lock->automatic = false;
 }
 
-void rl_result_end(rl_lock *lock, int result) {
+void rl_result_replace(rl_lock *lock, int result) {
   if (lock->automatic) {
     lock->renewal->result.result = (int8_t)result;
   } else {
@@ -46,7 +46,7 @@ void rl_result_end(rl_lock *lock, int result) {
 }
 
 void rl_result_refuse(rl_lock *lock, rl_operation operation, int result, const char *refused) {
-  rl_result_end(lock, result);
+  rl_result_replace(lock, result);
   if (lock->automatic) {
     lock->renewal->result.operation = (uint8_t)operation;
     lock->renewal->result.refused = refused;
@@ -60,7 +60,7 @@ void rl_result_refuse(rl_lock *lock, rl_operation operation, int result, const c
   }
 }
 
-void rl_result_denied(rl_lock *lock) {
+void rl_result_note_deniers(rl_lock *lock) {
   if (lock->automatic) {
     lock->renewal->result.deniers = lock->deniers;
   }

@@ -75,14 +75,14 @@ rl_reason *const *rl_result_reasons(const rl_lock *lock);
  * Changes that result afterwards: to |result|; to the current nodes that deny the lock; to a
  * refusal of |operation|, for |refused| or NULL.
  */
-void rl_result_end(rl_lock *lock, int result);
-void rl_result_denied(rl_lock *lock);
+void rl_result_replace(rl_lock *lock, int result);
+void rl_result_note_deniers(rl_lock *lock);
 void rl_result_refuse(rl_lock *lock, rl_operation operation, int result, const char *refused);
 
 /*
  * Keeps the result apart, because an automatic extend begins. Does nothing if it is apart already.
  */
-void rl_result_keep(rl_lock *lock);
+void rl_result_keep_apart(rl_lock *lock);
 
 /* The caller begins an operation: a result that is apart is dropped. */
 void rl_result_drop(rl_lock *lock);

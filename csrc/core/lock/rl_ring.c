@@ -24,10 +24,10 @@ redlock_duration rl_ring_remaining(const rl_lock *lock, redlock_time now_us) {
 }
 
 bool rl_ring_is_shared(const rl_lock *lock) {
-  return rl_ring_next(lock) != lock || rl_ring_was_again(lock);
+  return rl_ring_next(lock) != lock || rl_ring_is_reacquired(lock);
 }
 
-bool rl_ring_was_again(const rl_lock *lock) {
+bool rl_ring_is_reacquired(const rl_lock *lock) {
   return rl_reentry_of(lock) != NULL && rl_reentry_of(lock)->depth > 0;
 }
 

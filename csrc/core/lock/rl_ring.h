@@ -49,7 +49,7 @@ rl_lock *rl_ring_next(const rl_lock *lock);
 bool rl_ring_is_shared(const rl_lock *lock);
 
 /* Returns true if the lock was acquired more than once. */
-bool rl_ring_was_again(const rl_lock *lock);
+bool rl_ring_is_reacquired(const rl_lock *lock);
 
 /* Returns the node_timeout of a round: a nested acquire brings its own. */
 redlock_duration rl_ring_node_timeout(const rl_lock *lock);

@@ -245,19 +245,19 @@ bool rl_link_ask_bootstrap(rl_link *link, const rl_outstanding *command) {
   return rl_link_ask(link, &bootstrap);
 }
 
-static bool rl_link_name_itself(rl_link *link, redlock_time now_us) {
+static bool rl_link_send_name(rl_link *link, redlock_time now_us) {
   const rl_command_bytes name[] = {rl_command_word("CLIENT"), rl_command_word("SETNAME"),
                                    rl_command_word("redlock")};
   return rl_link_step(link, now_us, RL_STEP_NAME, name, 3);
 }
 
 /* Returns true if this connection sends CLIENT SETINFO. */
-static bool rl_link_informs(const rl_link *link) {
+static bool rl_link_sends_info(const rl_link *link) {
   return !link->skips_name && !link->skips_info;
 }
 
-static bool rl_link_inform(rl_link *link, redlock_time now_us, const char *what,
-                           const char *value) {
+static bool rl_link_send_info(rl_link *link, redlock_time now_us, const char *what,
+                              const char *value) {
   const rl_command_bytes info[] = {rl_command_word("CLIENT"), rl_command_word("SETINFO"),
                                    rl_command_word(what), rl_command_word(value)};
   return rl_link_step(link, now_us, RL_STEP_INFO, info, 4);
@@ -282,10 +282,10 @@ static bool rl_link_shake_hands(rl_link *link, redlock_time now_us) {
   const rl_command_bytes subscribe[] = {rl_command_word("SUBSCRIBE"),
                                         rl_command_word(link->channel)};
   return ok &&
-         (link->skips_name ? rl_link_ask_exists(link, now_us)
-                           : rl_link_name_itself(link, now_us)) &&
-         (!rl_link_informs(link) || (rl_link_inform(link, now_us, "LIB-NAME", "redlock") &&
-                                     rl_link_inform(link, now_us, "LIB-VER", REDLOCK_VERSION))) &&
+         (link->skips_name ? rl_link_ask_exists(link, now_us) : rl_link_send_name(link, now_us)) &&
+         (!rl_link_sends_info(link) ||
+          (rl_link_send_info(link, now_us, "LIB-NAME", "redlock") &&
+           rl_link_send_info(link, now_us, "LIB-VER", REDLOCK_VERSION))) &&
          (link->channel == NULL || rl_link_step(link, now_us, RL_STEP_SUBSCRIBE, subscribe, 2)) &&
          (link->guard == NULL || rl_link_ask_guard(link, now_us, RL_GUARD_CHECK));
 }
@@ -346,7 +346,7 @@ void rl_link_gave_up(rl_link *link) {
   link->skips_native |= link->native == RL_NATIVE_TRIED;
   bool sent = link->phase == RL_LINK_HANDSHAKE && rl_buffer_length(&link->output) == 0;
   bool named = !rl_link_awaits_step(link, 1u << RL_STEP_NAME | 1u << RL_STEP_EXISTS);
-  if (sent && named && rl_link_informs(link)) { /* Later replies may have counted for SETINFO. */
+  if (sent && named && rl_link_sends_info(link)) { /* Later replies may have counted for SETINFO. */
     rl_link_skip_info(link);
   }
 }
@@ -411,11 +411,11 @@ bool rl_link_ping(rl_link *link, redlock_time now_us) {
   return rl_link_step(link, now_us, RL_STEP_PING, ping, 1);
 }
 
-bool rl_link_keep(rl_link *link, redlock_time now_us) {
-  return link->skips_name ? rl_link_ask_exists(link, now_us) : rl_link_name_itself(link, now_us);
+bool rl_link_check_idle(rl_link *link, redlock_time now_us) {
+  return link->skips_name ? rl_link_ask_exists(link, now_us) : rl_link_send_name(link, now_us);
 }
 
-redlock_time rl_link_keep_at(const rl_link *link, redlock_duration idle_us) {
+redlock_time rl_link_check_idle_at(const rl_link *link, redlock_duration idle_us) {
   bool idle = link->phase == RL_LINK_UP && link->outstanding_count == 0;
   return idle ? rl_time_add(link->received_us, idle_us) : REDLOCK_NEVER;
 }
@@ -468,10 +468,10 @@ static bool rl_link_refuses_name(const char *error) {
 }
 
 /* The reply to EXISTS proves that replies match commands. */
-static bool rl_link_proves(rl_link *link) {
+static bool rl_link_proves_order(rl_link *link) {
   const rl_reply *reply = &link->reader.reply;
   bool refused = reply->type == RL_REPLY_ERROR && !rl_link_refuses_all(reply->text);
-  if (refused && link->phase == RL_LINK_HANDSHAKE && rl_link_informs(link)) {
+  if (refused && link->phase == RL_LINK_HANDSHAKE && rl_link_sends_info(link)) {
     rl_link_skip_info(link); /* It may be the reply to CLIENT SETINFO. */
     return false;
   }
@@ -481,7 +481,7 @@ static bool rl_link_proves(rl_link *link) {
 }
 
 /* Returns true if the handshake continues after the reply to the step. */
-static bool rl_link_is_content(rl_link *link, redlock_time now_us, rl_step step) {
+static bool rl_link_accepts_step(rl_link *link, redlock_time now_us, rl_step step) {
   const rl_reply *reply = &link->reader.reply;
   bool error = reply->type == RL_REPLY_ERROR;
   bool ok = reply->type == RL_REPLY_STATUS && strcmp(reply->text, "OK") == 0;
@@ -490,7 +490,7 @@ static bool rl_link_is_content(rl_link *link, redlock_time now_us, rl_step step)
     return ok || (error && rl_link_refuses_name(reply->text)) ||
            (!(error && rl_link_refuses_all(reply->text)) && rl_link_ask_exists(link, now_us));
   case RL_STEP_EXISTS:
-    return rl_link_proves(link);
+    return rl_link_proves_order(link);
   case RL_STEP_INFO:
     return true;
   case RL_STEP_SUBSCRIBE:
@@ -504,7 +504,7 @@ static bool rl_link_is_content(rl_link *link, redlock_time now_us, rl_step step)
 
 /* Returns NULL, or why the connection must end. */
 static const char *rl_link_answered(rl_link *link, redlock_time now_us, rl_step step) {
-  if (rl_link_is_content(link, now_us, step)) {
+  if (rl_link_accepts_step(link, now_us, step)) {
     return NULL;
   }
   return link->reader.reply.type == RL_REPLY_ERROR ? rl_link_error_text(link)

@@ -32,7 +32,8 @@
 
 #define RL_LINK_CONNECT_TIMEOUT_US (3 * REDLOCK_SECONDS)
 #define RL_LINK_SILENCE_US (3 * REDLOCK_SECONDS)
-#define RL_LINK_IDLE_US (10 * REDLOCK_SECONDS) /* ordinary time before rl_link_keep() is due */
+#define RL_LINK_IDLE_US                                                                            \
+  (10 * REDLOCK_SECONDS) /* ordinary time before rl_link_check_idle() is due */
 
 typedef enum rl_link_phase {
   RL_LINK_DOWN = 0,   /* no connection */
@@ -206,13 +207,13 @@ bool rl_link_ping(rl_link *link, redlock_time now_us);
  * Queues CLIENT SETNAME or EXISTS on an idle connection, so that one that a NAT has dropped ends.
  * Returns false if out of memory.
  */
-bool rl_link_keep(rl_link *link, redlock_time now_us);
+bool rl_link_check_idle(rl_link *link, redlock_time now_us);
 
 /*
- * Returns when rl_link_keep() is due, |idle_us| after the last byte; REDLOCK_NEVER unless the
+ * Returns when rl_link_check_idle() is due, |idle_us| after the last byte; REDLOCK_NEVER unless the
  * connection is up and idle.
  */
-redlock_time rl_link_keep_at(const rl_link *link, redlock_duration idle_us);
+redlock_time rl_link_check_idle_at(const rl_link *link, redlock_duration idle_us);
 
 /* Notes that |length| bytes of the output are sent. */
 void rl_link_sent(rl_link *link, size_t length);

@@ -185,8 +185,8 @@ bool rl_link_queue_take(rl_link *link, redlock_time now_us, rl_outstanding_kind 
   return rl_link_queue_watched(link, &command, &watch);
 }
 
-bool rl_link_queue_keep(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
-                        bool by_text, uint64_t ttl_ms, uint64_t fence) {
+bool rl_link_queue_prolong(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                           bool by_text, uint64_t ttl_ms, uint64_t fence) {
   rl_outstanding command = {attempt, now_us, round,         RL_OUTSTANDING_EXTEND,
                             by_text, 0,      RL_SCRIPT_NONE};
   rl_command_watch watch = {.script = RL_SCRIPT_PROLONG, .fence = fence, .ttl_ms = ttl_ms};

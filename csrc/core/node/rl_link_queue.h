@@ -28,8 +28,8 @@ bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attem
 bool rl_link_queue_take(rl_link *link, redlock_time now_us, rl_outstanding_kind kind,
                         rl_attempt *attempt, uint32_t round, uint64_t ttl_ms, bool own,
                         uint64_t fence);
-bool rl_link_queue_keep(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
-                        bool by_text, uint64_t ttl_ms, uint64_t fence);
+bool rl_link_queue_prolong(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
+                           bool by_text, uint64_t ttl_ms, uint64_t fence);
 bool rl_link_queue_confirm(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                            bool by_text, uint64_t ttl_ms, uint64_t fence);
 

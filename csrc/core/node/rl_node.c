@@ -94,13 +94,13 @@ bool rl_node_refuses_to_write(const rl_node *node) {
                                            rl_node_error_is(reply->text, "-NOREPLICAS "));
 }
 
-void rl_node_read_only(rl_node *node, redlock_time now_us, const char *refusal) {
+void rl_node_disconnect_read_only(rl_node *node, redlock_time now_us, const char *refusal) {
   node->link.useful = false;
   rl_node_disconnected(node, now_us, refusal);
   node->read_only = true;
 }
 
-void rl_node_wrote(rl_node *node) {
+void rl_node_note_write(rl_node *node) {
   if (node->read_only) {
     node->read_only = false;
     node->error[0] = '\0';

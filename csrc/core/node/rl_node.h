@@ -73,10 +73,10 @@ void rl_node_disconnected(rl_node *node, redlock_time now_us, const char *reason
 bool rl_node_refuses_to_write(const rl_node *node);
 
 /* Ends the connection for |refusal|. A new connection is useless until the node has written. */
-void rl_node_read_only(rl_node *node, redlock_time now_us, const char *refusal);
+void rl_node_disconnect_read_only(rl_node *node, redlock_time now_us, const char *refusal);
 
 /* Notes that the node has written: it is no replica. */
-void rl_node_wrote(rl_node *node);
+void rl_node_note_write(rl_node *node);
 
 /* Returns true if the node can be asked for votes. */
 bool rl_node_is_up(const rl_node *node);

@@ -49,7 +49,7 @@ int rl_lock_ask(rl_lock *lock, redlock_time now_us, rl_operation operation,
   const rl_question *asked = question != NULL ? question : &none;
   size_t size = steps->answers_size + lock->core->node_count * steps->answer_size;
   bool any = asked->token_length == REDLOCK_TOKEN_ANY;
-  int error = rl_lock_may_ask(lock, now_us, operation); /* ASK-1, ASK-2 */
+  int error = rl_lock_check_ask(lock, now_us, operation); /* ASK-1, ASK-2 */
   if (error != REDLOCK_OK) {
     return error;
   }

@@ -186,7 +186,7 @@ unsigned rl_notify_slot(const rl_core *core, const rl_waitlist *waitlist) {
 
 /* NTF-5. Returns a random time, 50 ms or more after the last attempt. */
 static redlock_time rl_notify_time_apart(rl_core *core, const rl_ticket *ticket) {
-  redlock_duration range_us = rl_time_max(RL_NOTIFY_APART_US, 4 * rl_pause_needs(core));
+  redlock_duration range_us = rl_time_max(RL_NOTIFY_APART_US, 4 * rl_pause_reply_time(core));
   redlock_duration apart_us = RL_NOTIFY_APART_US + rl_waits_random(core) % (range_us + 1);
   return rl_time_add(ticket->waitlist->attempt_us, apart_us);
 }
@@ -217,7 +217,7 @@ static void rl_notify_schedule_by_quorum(rl_lock *head, rl_ticket *ticket, redlo
 /* NTF-5. The first notification has come: sets the timer for a try a little later. */
 static void rl_notify_schedule_soon(rl_core *core, rl_lock *head, rl_ticket *ticket,
                                     redlock_time now_us) {
-  redlock_duration needs_us = rl_pause_needs(core);
+  redlock_duration needs_us = rl_pause_reply_time(core);
   redlock_time due_us = rl_time_add(now_us, rl_time_add(RL_NOTIFY_SLACK_US, needs_us));
   if (!rl_notify_key_may_have_holder(head, ticket)) {
     rl_notify_schedule_after_pause(head, ticket, now_us);
@@ -291,7 +291,7 @@ void rl_notify_enqueue(rl_lock *lock, redlock_time now_us) {
   ticket->appends = rl_notify_is_contended(core, waitlist, now_us);
   rl_poll_time_restart(core, ticket, now_us);
   ticket->begun_us = now_us;
-  rl_ticket_ask(notify, ticket, ~(uint32_t)0);
+  rl_ticket_request_enqueue(notify, ticket, ~(uint32_t)0);
   rl_notify_decide(core, ticket, now_us);
 }
 
@@ -315,7 +315,7 @@ bool rl_notify_poll_if_due(rl_lock *lock, redlock_time now_us) {
   ticket->polls = false;
   ticket->held = 0;
   rl_poll_time_restart(core, ticket, now_us);
-  rl_ticket_ask(core->notify, ticket, ~(uint32_t)0);
+  rl_ticket_request_enqueue(core->notify, ticket, ~(uint32_t)0);
   redlock_duration answers_us = rl_options_node_timeout(lock->current, lock->ttl_us);
   rl_timers_set(&core->timers, &lock->timer, rl_time_add(now_us, rl_time_min(answers_us, left_us)));
   return true;
@@ -362,7 +362,7 @@ void rl_notify_granted(rl_waitlist *waitlist, rl_attempt *lease, redlock_time no
 }
 
 void rl_notify_released(rl_core *core, const rl_attempt *lease, bool dequeues) {
-  rl_ticket *ticket = lease->ticket != 0 ? rl_ticket_at(core->notify, lease->ticket) : NULL;
+  rl_ticket *ticket = lease->ticket != 0 ? rl_ticket_find(core->notify, lease->ticket) : NULL;
   if (ticket != NULL && ticket->granted) {
     ticket->granted = false;
     ticket->to_dequeue = dequeues ? lease->enqueued : ticket->to_dequeue;
@@ -412,8 +412,8 @@ bool rl_notify_enqueue_first(rl_lock *lock, redlock_time now_us) {
   if (!(connected || coming) || !(fair || contended)) {
     return false;
   }
-  redlock_duration left_us = rl_time_sub(rl_pause_last(lock), now_us);
-  if (left_us <= rl_time_add(RL_NOTIFY_SLACK_US, rl_pause_needs(core))) {
+  redlock_duration left_us = rl_time_sub(rl_pause_last_attempt_at(lock), now_us);
+  if (left_us <= rl_time_add(RL_NOTIFY_SLACK_US, rl_pause_reply_time(core))) {
     return false; /* There is time for one attempt only. */
   }
   redlock_duration answers_us = /* until an attempt, if no quorum has reported */

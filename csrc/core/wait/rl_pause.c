@@ -8,7 +8,7 @@
 #include "options/rl_backoff.h"
 #include "wait/rl_waits.h"
 
-redlock_duration rl_pause_needs(const rl_core *core) {
+redlock_duration rl_pause_reply_time(const rl_core *core) {
   redlock_duration fastest_us[REDLOCK_NODES_MAX] = {0}; /* gcc -O3 warns without. */
   for (unsigned i = 0; i < core->node_count; i++) {
     const rl_link *link = &core->nodes[i]->link;
@@ -29,13 +29,13 @@ redlock_duration rl_pause_needs(const rl_core *core) {
 /* So many pauses are drawn; further ones count with their mean length. */
 #define RL_PAUSE_DRAWN_MAX 64
 
-redlock_time rl_pause_last(const rl_lock *lock) {
+redlock_time rl_pause_last_attempt_at(const rl_lock *lock) {
   return rl_time_sub(lock->budget_ends_us,
-                     rl_time_add(rl_pause_needs(lock->core), RL_PAUSE_LAST_US));
+                     rl_time_add(rl_pause_reply_time(lock->core), RL_PAUSE_LAST_US));
 }
 
 redlock_duration rl_pause_next(const rl_lock *lock, uint64_t random, redlock_time from_us) {
-  redlock_duration left_us = rl_time_sub(rl_pause_last(lock), from_us);
+  redlock_duration left_us = rl_time_sub(rl_pause_last_attempt_at(lock), from_us);
   return left_us < RL_BACKOFF_ATTEMPT_MIN_US
              ? REDLOCK_NEVER
              : rl_time_min(rl_backoff_attempt(lock->current, random), left_us);
@@ -61,7 +61,7 @@ void rl_pause_limit(rl_lock *lock, redlock_time now_us) {
   lock->budget_ends_us = rl_time_min(lock->budget_ends_us, end_us);
 }
 
-bool rl_pause_hears(const rl_lock *lock, redlock_time now_us) {
+bool rl_pause_quorum_is_alive(const rl_lock *lock, redlock_time now_us) {
   const rl_core *core = lock->core;
   redlock_duration timeout_us = rl_options_node_timeout(lock->current, lock->ttl_us);
   unsigned count = 0;

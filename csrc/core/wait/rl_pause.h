@@ -13,19 +13,19 @@
  * round with an error, and has not been silent for longer than an attempt may take. A node with
  * many commands to execute is slow, not silent.
  */
-bool rl_pause_hears(const rl_lock *lock, redlock_time now_us);
+bool rl_pause_quorum_is_alive(const rl_lock *lock, redlock_time now_us);
 
 /*
  * Returns the least time in which the quorum can answer: the fastest reply of each connection
  * counts, and 0 for a node that has not answered on this connection.
  */
-redlock_duration rl_pause_needs(const rl_core *core);
+redlock_duration rl_pause_reply_time(const rl_core *core);
 
 /*
  * Returns when the last attempt begins that the budget allows. If the quorum's nodes are as fast as
  * they ever were, their answers come in time, even if the driver wakes up a little late.
  */
-redlock_time rl_pause_last(const rl_lock *lock);
+redlock_time rl_pause_last_attempt_at(const rl_lock *lock);
 
 /*
  * Returns the pause before the next attempt, which ends when the last one must begin; REDLOCK_NEVER

@@ -72,7 +72,7 @@ redlock_time rl_poll_time_last(const rl_ticket *ticket) {
   redlock_duration poll_us = head->current->poll_interval_us;
   bool polls =
       rl_time_sub(head->budget_ends_us, ticket->begun_us) > rl_time_add(poll_us, poll_us / 4);
-  return polls ? head->budget_ends_us : rl_pause_last(head);
+  return polls ? head->budget_ends_us : rl_pause_last_attempt_at(head);
 }
 
 redlock_time rl_poll_time_next(rl_core *core, const rl_ticket *ticket, redlock_time now_us) {
@@ -82,7 +82,7 @@ redlock_time rl_poll_time_next(rl_core *core, const rl_ticket *ticket, redlock_t
                                                                     : RL_POLL_TIME_ROWS_MAX;
   redlock_duration poll_us = rl_time_min(head->current->poll_interval_us, RL_POLL_TIME_MAX_US);
   poll_us = rl_time_min(poll_us * (1 + rows), RL_POLL_TIME_MAX_US);
-  redlock_duration needs_us = rl_pause_needs(core);
+  redlock_duration needs_us = rl_pause_reply_time(core);
   redlock_time due_us =
       rl_time_add(ticket->polled_us, poll_us - poll_us / 8 + ticket->random % (poll_us / 4 + 1));
   redlock_time end_us = rl_poll_time_expiry(core, ticket);

@@ -87,7 +87,7 @@ static bool rl_report_read_answer(const rl_node *node, redlock_time now_us, rl_s
   const char *rest = reply->bytes + digits + 1;
   size_t length = digits > 0 ? reply->length - digits - 1 : 0;
   if (ticket != NULL && ticket->places != NULL) {
-    rl_ticket_placed(ticket, now_us, node->index, rest, places ? length : 0);
+    rl_ticket_note_places(ticket, now_us, node->index, rest, places ? length : 0);
   } else if (ticket != NULL) {
     rl_report_note_label(ticket, rl_node_bit(node), rest, length);
   }
@@ -111,7 +111,7 @@ static void rl_report_enqueue_answered(rl_core *core, rl_ticket *ticket, unsigne
   }
   if ((ticket->again & bit) != 0) {
     ticket->again &= ~bit;
-    rl_ticket_ask(core->notify, ticket, bit);
+    rl_ticket_request_enqueue(core->notify, ticket, bit);
   }
   if (answer == 0) {
     rl_notify_node_notified(core, ticket, bit, now_us, (ticket->prompted & bit) != 0);
@@ -178,7 +178,7 @@ static void rl_report_enqueue_refused(rl_core *core, rl_ticket *ticket, uint32_t
 void rl_report_answered(rl_core *core, rl_node *node, redlock_time now_us,
                         const rl_outstanding *outstanding) {
   const rl_reply *reply = &node->link.reader.reply;
-  rl_ticket *ticket = rl_ticket_waiting(core->notify, outstanding->round);
+  rl_ticket *ticket = rl_ticket_find_waiting(core->notify, outstanding->round);
   bool enqueues = outstanding->kind == RL_OUTSTANDING_ENQUEUE;
   bool waits = enqueues && ticket != NULL;
   long long answer;
@@ -201,7 +201,7 @@ void rl_report_answered(rl_core *core, rl_node *node, redlock_time now_us,
   if (unknown && !outstanding->by_text) {
     node->link.knows[outstanding->script] = false;
     if (waits) {
-      rl_ticket_ask(core->notify, ticket, rl_node_bit(node));
+      rl_ticket_request_enqueue(core->notify, ticket, rl_node_bit(node));
     }
     return;
   }
@@ -218,7 +218,7 @@ void rl_report_answered(rl_core *core, rl_node *node, redlock_time now_us,
 }
 
 void rl_report_unanswered(rl_core *core, const rl_node *node, const rl_outstanding *outstanding) {
-  rl_ticket *ticket = rl_ticket_waiting(core->notify, outstanding->round);
+  rl_ticket *ticket = rl_ticket_find_waiting(core->notify, outstanding->round);
   if (outstanding->kind == RL_OUTSTANDING_ENQUEUE && ticket != NULL) {
     ticket->outstanding &= ~rl_node_bit(node);
     ticket->enqueued |= rl_node_bit(node); /* The node may have executed it. */
@@ -283,7 +283,7 @@ void rl_report_message(rl_core *core, unsigned node, redlock_time now_us, const 
   if (!rl_report_read_id(reply, &id)) {
     return; /* This is the probe. */
   }
-  rl_ticket *ticket = rl_ticket_at(core->notify, id);
+  rl_ticket *ticket = rl_ticket_find(core->notify, id);
   if (ticket != NULL && ticket->granted) {
     return; /* The node is late: its key was freed for this lease (NTF-8). */
   }
@@ -293,8 +293,8 @@ void rl_report_message(rl_core *core, unsigned node, redlock_time now_us, const 
     return;
   }
   if (ticket->places == NULL ||
-      rl_ticket_notified(core->notify, ticket, node, reply->bytes + RL_REPORT_PAYLOAD,
-                         reply->length - RL_REPORT_PAYLOAD)) {
+      rl_ticket_note_notified(core->notify, ticket, node, reply->bytes + RL_REPORT_PAYLOAD,
+                              reply->length - RL_REPORT_PAYLOAD)) {
     rl_report_note_slot(ticket, bit, reply);
     rl_notify_node_notified(core, ticket, bit, now_us, true);
   }
@@ -341,7 +341,7 @@ void rl_report_subscribers_changed(rl_core *core, rl_subscriber_change change,
   }
   for (uint32_t i = 0; change.ready != 0 && i < core->notify->ticket_count; i++) {
     if (core->notify->tickets[i]->waitlist != NULL) {
-      rl_ticket_ask(core->notify, core->notify->tickets[i], change.ready);
+      rl_ticket_request_enqueue(core->notify, core->notify->tickets[i], change.ready);
     }
   }
 }

@@ -182,7 +182,7 @@ bool rl_subscribers_have_news(const rl_core *core) {
   return core->notify->to_probe != 0 || (core->notify->wanted && !core->notify->subscribing);
 }
 
-void rl_subscribers_rest(rl_core *core, redlock_time now_us) {
+void rl_subscribers_close_idle(rl_core *core, redlock_time now_us) {
   rl_notify_state *notify = core->notify;
   bool idle =
       notify->used_count == 0 && rl_time_add(notify->used_us, RL_SUBSCRIBER_IDLE_US) <= now_us;

@@ -62,7 +62,7 @@ void rl_subscribers_continue(rl_core *core, redlock_time now_us);
 bool rl_subscribers_have_news(const rl_core *core);
 
 /* Closes the subscribers if no lock has waited for long. */
-void rl_subscribers_rest(rl_core *core, redlock_time now_us);
+void rl_subscribers_close_idle(rl_core *core, redlock_time now_us);
 
 /* Returns why the subscriber must be closed, or NULL. Sends PING to a silent subscriber. */
 const char *rl_subscriber_overdue(rl_core *core, rl_node *subscriber, redlock_time now_us);

@@ -84,14 +84,14 @@ void rl_ticket_free(rl_notify_state *notify, rl_ticket *ticket) {
   rl_list_push(&notify->free, &ticket->queue);
 }
 
-rl_ticket *rl_ticket_at(const rl_notify_state *notify, uint32_t id) {
+rl_ticket *rl_ticket_find(const rl_notify_state *notify, uint32_t id) {
   uint32_t slot = id & RL_TICKET_SLOT_MASK;
   rl_ticket *ticket = slot < notify->ticket_count ? notify->tickets[slot] : NULL;
   return ticket != NULL && ticket->id == id && ticket->base != NULL ? ticket : NULL;
 }
 
-rl_ticket *rl_ticket_waiting(const rl_notify_state *notify, uint32_t id) {
-  rl_ticket *ticket = rl_ticket_at(notify, id);
+rl_ticket *rl_ticket_find_waiting(const rl_notify_state *notify, uint32_t id) {
+  rl_ticket *ticket = rl_ticket_find(notify, id);
   return ticket != NULL && ticket->waitlist != NULL ? ticket : NULL;
 }
 
@@ -119,8 +119,8 @@ void rl_tickets_free(rl_notify_state *notify) {
 
 /* -------------------------------------------------------------------------- several keys */
 
-bool rl_ticket_notified(rl_notify_state *notify, rl_ticket *ticket, unsigned node, const char *key,
-                        size_t length) {
+bool rl_ticket_note_notified(rl_notify_state *notify, rl_ticket *ticket, unsigned node,
+                             const char *key, size_t length) {
   rl_ticket_places *places = &ticket->places[node];
   uint32_t bit = (uint32_t)1 << node;
   for (unsigned i = 0; i < ticket->base->count; i++) {
@@ -137,7 +137,7 @@ bool rl_ticket_notified(rl_notify_state *notify, rl_ticket *ticket, unsigned nod
     return true;
   }
   ticket->again |= ticket->outstanding & bit;
-  rl_ticket_ask(notify, ticket, bit);
+  rl_ticket_request_enqueue(notify, ticket, bit);
   return false;
 }
 
@@ -153,8 +153,8 @@ static bool rl_ticket_yields(const rl_ticket *ticket, redlock_time now_us) {
          rl_time_sub(now_us, ticket->reserved_since_us) >= ticket->waitlist->head->ttl_us;
 }
 
-void rl_ticket_placed(rl_ticket *ticket, redlock_time now_us, unsigned node, const char *text,
-                      size_t length) {
+void rl_ticket_note_places(rl_ticket *ticket, redlock_time now_us, unsigned node, const char *text,
+                           size_t length) {
   rl_ticket_places *places = &ticket->places[node];
   uint32_t bit = (uint32_t)1 << node;
   unsigned reserved = 0;
@@ -181,7 +181,7 @@ void rl_ticket_list(rl_notify_state *notify, rl_ticket *ticket) {
   }
 }
 
-void rl_ticket_ask(rl_notify_state *notify, rl_ticket *ticket, uint32_t nodes) {
+void rl_ticket_request_enqueue(rl_notify_state *notify, rl_ticket *ticket, uint32_t nodes) {
   ticket->to_enqueue |= nodes & notify->ready & ~ticket->outstanding;
   if (ticket->to_enqueue != 0) {
     rl_ticket_list(notify, ticket);

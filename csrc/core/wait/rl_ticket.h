@@ -16,8 +16,8 @@ rl_ticket *rl_ticket_new(rl_core *core, rl_resource *base);
 void rl_ticket_free(rl_notify_state *notify, rl_ticket *ticket);
 
 /* Returns the ticket with that id, or NULL; only if a wait list uses it. */
-rl_ticket *rl_ticket_at(const rl_notify_state *notify, uint32_t id);
-rl_ticket *rl_ticket_waiting(const rl_notify_state *notify, uint32_t id);
+rl_ticket *rl_ticket_find(const rl_notify_state *notify, uint32_t id);
+rl_ticket *rl_ticket_find_waiting(const rl_notify_state *notify, uint32_t id);
 
 /* Adds the ticket to the list of tickets to send. */
 void rl_ticket_list(rl_notify_state *notify, rl_ticket *ticket);
@@ -26,15 +26,15 @@ void rl_ticket_list(rl_notify_state *notify, rl_ticket *ticket);
  * Notes that |node| has notified a ticket of several keys for |key|. Returns true if all keys are
  * free, or reserved for the ticket. Otherwise the node is asked which are.
  */
-bool rl_ticket_notified(rl_notify_state *notify, rl_ticket *ticket, unsigned node, const char *key,
-                        size_t length);
+bool rl_ticket_note_notified(rl_notify_state *notify, rl_ticket *ticket, unsigned node,
+                             const char *key, size_t length);
 
 /* Notes the places that |node| has reported. */
-void rl_ticket_placed(rl_ticket *ticket, redlock_time now_us, unsigned node, const char *text,
-                      size_t length);
+void rl_ticket_note_places(rl_ticket *ticket, redlock_time now_us, unsigned node, const char *text,
+                           size_t length);
 
 /* Queues ENQUEUE for those of |nodes| whose notifications arrive. */
-void rl_ticket_ask(rl_notify_state *notify, rl_ticket *ticket, uint32_t nodes);
+void rl_ticket_request_enqueue(rl_notify_state *notify, rl_ticket *ticket, uint32_t nodes);
 
 /* Sends the commands of all listed tickets, and frees the tickets without a wait list. */
 void rl_tickets_send(rl_core *core, redlock_time now_us);

@@ -129,7 +129,7 @@ static bool rl_waitlist_waits_alike(const rl_lock *lock, const rl_lock *head) {
          rl_options_node_timeout(a, lock->ttl_us) == rl_options_node_timeout(b, head->ttl_us);
 }
 
-static void rl_waitlist_queue(rl_lock *lock, rl_waitlist *waitlist, redlock_time now_us) {
+static void rl_waitlist_append(rl_lock *lock, rl_waitlist *waitlist, redlock_time now_us) {
   rl_lock_enter(lock, RL_PHASE_QUEUED);
   lock->waitlist = waitlist;
   rl_list_append(&waitlist->queued, &lock->queue);
@@ -179,7 +179,7 @@ static bool rl_waitlist_put(rl_lock *lock, redlock_time now_us, uint64_t hash, b
     if (lock->phase == RL_PHASE_SEND) {
       rl_outbox_leave(lock);
     }
-    rl_waitlist_queue(lock, waitlist, now_us);
+    rl_waitlist_append(lock, waitlist, now_us);
     return true;
   }
   if (alone) {
@@ -188,7 +188,7 @@ static bool rl_waitlist_put(rl_lock *lock, redlock_time now_us, uint64_t hash, b
   return false;
 }
 
-bool rl_waitlist_join(rl_lock *lock, redlock_time now_us) {
+bool rl_waitlist_enter_after_attempt(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
   if (lock->waitlist != NULL || lock->current->permits <= 0 || !rl_waitlist_may_wait(lock)) {
     return false;
@@ -239,7 +239,7 @@ void rl_waitlist_give_up(rl_lock *lock, redlock_time now_us) {
   const rl_waitlist *waitlist = lock->waitlist;
   const rl_lock *head = waitlist->head;
   int result = head->result != REDLOCK_PENDING ? head->result : REDLOCK_E_UNAVAILABLE;
-  bool hears = rl_pause_hears(head, now_us);
+  bool hears = rl_pause_quorum_is_alive(head, now_us);
   if (waitlist->own_since_us != 0 && hears) {
     result = REDLOCK_E_TAKEN;
     rl_waitlist_settle_all(lock, REDLOCK_VOTE_TAKEN, NULL);
@@ -350,7 +350,7 @@ static void rl_waitlist_set_own_since(rl_waitlist *waitlist, redlock_time own_si
   }
 }
 
-void rl_waitlist_held_elsewhere(const rl_core *core, const rl_resource *resource) {
+void rl_waitlist_note_other_holder(const rl_core *core, const rl_resource *resource) {
   rl_waitlist_set_own_since(rl_waitlist_find(core, resource), 0);
 }
 

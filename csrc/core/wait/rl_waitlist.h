@@ -26,7 +26,7 @@ bool rl_waitlist_enter(rl_lock *lock, redlock_time now_us, const unsigned char *
  * WAIT-1. An attempt of a semaphore has failed. Puts |lock| into the wait list, unless it is in
  *         one. Returns true if it is queued behind the head.
  */
-bool rl_waitlist_join(rl_lock *lock, redlock_time now_us);
+bool rl_waitlist_enter_after_attempt(rl_lock *lock, redlock_time now_us);
 
 /*
  * WAIT-3. Takes |lock| out of its wait list; the next waiter becomes the head. The acquire of
@@ -43,7 +43,7 @@ void rl_waitlist_released(struct rl_core *core, const rl_resource *resource, red
 /*
  * WAIT-4. Notes that another client holds the resource, so this client has not kept it for itself.
  */
-void rl_waitlist_held_elsewhere(const struct rl_core *core, const rl_resource *resource);
+void rl_waitlist_note_other_holder(const struct rl_core *core, const rl_resource *resource);
 
 /* Returns the first wait list of the resource (it may have several: WAIT-1), or NULL. */
 rl_waitlist *rl_waitlist_find(const struct rl_core *core, const rl_resource *resource);

@@ -62,7 +62,7 @@ int redlock_lock_release_send(redlock_lock *lock) {
                                             : rl_lock_release_send(rl_lock_of(lock), redlock_now());
   if (error == REDLOCK_OK) {
     (void)rl_turn_start(client); /* It can only lack entropy, which a release does not need. */
-    rl_core_rest(&client->core, redlock_now());
+    rl_core_before_pause(&client->core, redlock_now());
     rl_caller_send(client);
     rl_poll_wake(client);
   }

@@ -187,7 +187,7 @@ static redlock_duration rl_handle_grace_left(redlock_lock *lock, redlock_time no
 
 /* No turn of the core follows soon: sends what the operation left to it. */
 static void rl_handle_rest(redlock_client *client, redlock_time now_us) {
-  rl_core_rest(&client->core, now_us);
+  rl_core_before_pause(&client->core, now_us);
   rl_caller_send(client);
 }
 

@@ -27,7 +27,7 @@ void rl_linger_add(rl_linger *list, redlock_client *client) {
  */
 static bool rl_linger_finished(const redlock_client *client) {
   return client->core.lock_count == 0 &&
-         !rl_core_awaits(&client->core, redlock_now(), RL_CLIENT_DRAIN_US);
+         !rl_core_awaits_replies(&client->core, redlock_now(), RL_CLIENT_DRAIN_US);
 }
 
 /* The caller has entered the client. This leaves it. */

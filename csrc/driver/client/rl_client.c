@@ -319,7 +319,7 @@ void redlock_client_free(redlock_client *client) {
   rl_client_leave_for_good(client);
 }
 
-/* Returns true if replies are still awaited; |patience_us| is that of rl_core_awaits(). */
+/* Returns true if replies are still awaited; |patience_us| is that of rl_core_awaits_replies(). */
 static bool rl_client_drain_within(redlock_client *client, redlock_time deadline_us,
                                    redlock_duration patience_us) {
   rl_caller *caller = rl_caller_begin(client, NULL);
@@ -327,14 +327,14 @@ static bool rl_client_drain_within(redlock_client *client, redlock_time deadline
   int error = caller == NULL ? REDLOCK_E_NO_MEMORY : REDLOCK_OK;
   rl_turn_flush(client);
   while (error == REDLOCK_OK && now_us < deadline_us &&
-         rl_core_awaits(&client->core, now_us, patience_us)) {
+         rl_core_awaits_replies(&client->core, now_us, patience_us)) {
     error = rl_caller_wait(client, caller, deadline_us, NULL);
     now_us = redlock_now();
   }
   if (caller != NULL) {
     rl_caller_end(client, caller);
   }
-  return error == REDLOCK_OK && rl_core_awaits(&client->core, now_us, patience_us);
+  return error == REDLOCK_OK && rl_core_awaits_replies(&client->core, now_us, patience_us);
 }
 
 void rl_client_drain(redlock_client *client, redlock_time deadline_us) {
@@ -376,7 +376,7 @@ int redlock_client_close(redlock_client *client, redlock_duration timeout_us) {
   rl_client_enter(client);
   rl_core_close(&client->core, redlock_now());
   rl_client_drain(client, rl_time_add(redlock_now(), timeout_us));
-  int error = rl_core_unanswered(&client->core) ? REDLOCK_E_UNAVAILABLE : REDLOCK_OK;
+  int error = rl_core_has_unanswered(&client->core) ? REDLOCK_E_UNAVAILABLE : REDLOCK_OK;
   (void)rl_client_note(client, error, error == REDLOCK_OK ? NULL : rl_client_unconfirmed(client));
   rl_client_close_sockets(client, false);
   rl_core_reset(&client->core);

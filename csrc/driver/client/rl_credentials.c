@@ -24,7 +24,7 @@
 /* A node's own password has priority: it was written for that node. */
 bool rl_credentials_are_asked(const redlock_client *client, unsigned connection) {
   return client->settings.credentials != NULL &&
-         !rl_core_end(&client->core, connection)->address.has_password;
+         !rl_core_peer(&client->core, connection)->address.has_password;
 }
 
 void rl_credentials_refused(redlock_client *client, unsigned connection, const char *why) {
@@ -72,7 +72,7 @@ bool rl_credentials_ask(redlock_client *client, unsigned connection) {
     return true;
   }
   memset(&filled, 0, sizeof filled);
-  const rl_node *node = rl_core_end(&client->core, connection);
+  const rl_node *node = rl_core_peer(&client->core, connection);
   filled.name = node->address.name;
   int result =
       client->settings.credentials(client, node->index, &filled, client->settings.credentials_data);

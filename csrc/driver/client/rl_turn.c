@@ -36,7 +36,7 @@
 static void rl_turn_explain(redlock_client *client, unsigned node) {
   char reason[RL_STREAM_ERROR_MAX];
   rl_socket *socket = &client->sockets[node];
-  const rl_node *asked = rl_core_end(&client->core, node);
+  const rl_node *asked = rl_core_peer(&client->core, node);
   if (asked->link.phase == RL_LINK_HANDSHAKE && !asked->address.tls && asked->link.skips_name) {
     (void)snprintf(reason, sizeof reason, "%.100s before any answer; is this a TLS port?",
                    socket->error);
@@ -184,7 +184,7 @@ void rl_turn_flush(redlock_client *client) {
 /* ---------------------------------------------------------------------------------------- turn */
 
 void rl_turn_open(redlock_client *client, unsigned node) {
-  rl_socket_connect(&client->sockets[node], &rl_core_end(&client->core, node)->address,
+  rl_socket_connect(&client->sockets[node], &rl_core_peer(&client->core, node)->address,
                     &client->routes[node % client->core.node_count], redlock_now());
   rl_turn_report(client, node);
 }
@@ -280,7 +280,7 @@ int rl_turn_process(redlock_client *client, const struct pollfd *fds, size_t cou
  */
 static bool rl_turn_has_many_outstanding(const redlock_client *client) {
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
-    if (rl_core_end(&client->core, i)->link.outstanding_count >= RL_PACER_IN_FLIGHT) {
+    if (rl_core_peer(&client->core, i)->link.outstanding_count >= RL_PACER_IN_FLIGHT) {
       return true;
     }
   }

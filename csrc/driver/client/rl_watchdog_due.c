@@ -18,7 +18,7 @@ bool rl_watchdog_has_loop(const redlock_client *client) {
 /* Returns true if the client awaits a reply of a node. */
 static bool rl_watchdog_awaits(const redlock_client *client) {
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
-    const rl_link *link = &rl_core_end(&client->core, i)->link;
+    const rl_link *link = &rl_core_peer(&client->core, i)->link;
     bool connects = link->phase == RL_LINK_CONNECTING && !rl_link_awaits_login(link);
     if (link->outstanding_count > 0 || connects || link->phase == RL_LINK_HANDSHAKE) {
       return true;

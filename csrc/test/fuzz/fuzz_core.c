@@ -264,7 +264,7 @@ static void fuzz_core_check(const fake_world *world, rl_lock *const *locks) {
                FUZZ_CORE_LOCKS);
   fuzz_require(world->core.releases->count <= (size_t)RL_RELEASE_NODE_MAX * world->count);
   for (unsigned i = 0; i < rl_core_connection_count(&world->core); i++) {
-    fuzz_require(rl_core_end(&world->core, i)->link.outstanding_count <= RL_LINK_OUTSTANDING_MAX);
+    fuzz_require(rl_core_peer(&world->core, i)->link.outstanding_count <= RL_LINK_OUTSTANDING_MAX);
   }
 }
 

@@ -386,7 +386,8 @@ static void replay_settle_declined(replay *run, replay_client *client, unsigned 
 }
 
 void replay_settle(replay *run, replay_client *client) {
-  rl_core_rest(&client->core, replay_now(client)); /* The model's releases wait for no answers. */
+  rl_core_before_pause(&client->core,
+                       replay_now(client)); /* The model's releases wait for no answers. */
   for (unsigned i = 0; i < client->nodes; i++) {
     if (client->links[i].dead && replay_may_break(client, i)) {
       replay_break(run, client, i);

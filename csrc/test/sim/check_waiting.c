@@ -77,7 +77,7 @@ static void check_waiting_sleeps(sim *s, const sim_client *client, sim_lock *own
   if (own->slept_us == 0 || own->slept_round != own->lock->round ||
       own->slept_since_us != looked_us) {
     own->slept_round = own->lock->round;
-    own->slept_needs_us = rl_pause_needs(&client->core);
+    own->slept_needs_us = rl_pause_reply_time(&client->core);
     own->slept_since_us = looked_us;
     own->slept_rows = rows;
     own->slept_us = client->reading_us;

@@ -220,7 +220,7 @@ void sim_client_after_call(sim *s, sim_client *client) {
   sim_tap_output(s, client);
   for (unsigned i = 0; i < rl_core_connection_count(&client->core) && !s->failed; i++) {
     sim_socket *socket = &client->sockets[i];
-    const rl_link *link = &rl_core_end(&client->core, i)->link;
+    const rl_link *link = &rl_core_peer(&client->core, i)->link;
     rl_link_phase phase = link->phase;
     socket->scriptless = link->no_scripts_until_us != 0;
     if (phase == RL_LINK_UP) {
@@ -275,7 +275,7 @@ static bool sim_client_input(sim *s, sim_client *client) {
     return true;
   }
   if (socket->connection != SIM_NO_CONNECTION && socket->open && client->reading_bytes > 0 &&
-      rl_core_end(&client->core, node)->link.phase != RL_LINK_DOWN) {
+      rl_core_peer(&client->core, node)->link.phase != RL_LINK_DOWN) {
     return sim_client_read(s, client, node);
   }
   if (socket->connection != SIM_NO_CONNECTION && (socket->refused || socket->reset)) {
@@ -595,7 +595,8 @@ static void sim_client_wait(sim *s, sim_client *client) {
  */
 static bool sim_client_closed(sim *s, const sim_client *client) {
   unsigned index = client->index;
-  if (!client->closing || (rl_core_unanswered(&client->core) && s->now_us < client->close_by_us)) {
+  if (!client->closing ||
+      (rl_core_has_unanswered(&client->core) && s->now_us < client->close_by_us)) {
     return false;
   }
   sim_client_kill(s, index);

@@ -56,7 +56,7 @@ int __wrap_rl_caller_wait(redlock_client *client, rl_caller *self, redlock_time 
   return __real_rl_caller_wait(client, self, until_us, interrupted);
 }
 
-/* Number of calls of rl_core_rest(). */
+/* Number of calls of rl_core_before_pause(). */
 static unsigned rests;
 
 void __real_rl_core_rest(rl_core *core, redlock_time now_us);

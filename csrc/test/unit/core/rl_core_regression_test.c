@@ -115,11 +115,11 @@ TEST(closing_core_reconnects_for_due_releases) {
     world->nodes[i].connected = false;
     world->nodes[i].queued = 0;
   }
-  assert_true(rl_core_awaits(&world->core, world->now_us, SECONDS));
+  assert_true(rl_core_awaits_replies(&world->core, world->now_us, SECONDS));
   fake_turn(world);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_false(rl_core_unanswered(&world->core));
+  assert_false(rl_core_has_unanswered(&world->core));
 }
 
 /*

@@ -219,7 +219,7 @@ TEST(output_is_taken_in_any_pieces) {
   world->nodes[0].blocked = true;
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_turn(world);
-  assert_true(rl_core_unsent(&world->core));
+  assert_true(rl_core_has_unsent(&world->core));
   while ((output = rl_core_output(&world->core, 0, &length)) != NULL) {
     assert_true(used < sizeof bytes);
     bytes[used++] = *output;
@@ -227,10 +227,10 @@ TEST(output_is_taken_in_any_pieces) {
   }
   assert_int_equal(fake_command_parse(&command, bytes, used), used);
   assert_int_equal(command.verb, FAKE_RELEASE);
-  assert_false(rl_core_unsent(&world->core));
-  assert_true(rl_core_unanswered(&world->core));
+  assert_false(rl_core_has_unsent(&world->core));
+  assert_true(rl_core_has_unanswered(&world->core));
   rl_core_input(&world->core, 0, world->now_us, ":1\r\n", 4);
-  assert_false(rl_core_unanswered(&world->core));
+  assert_false(rl_core_has_unanswered(&world->core));
   assert_error(rl_lock_result(lock), REDLOCK_OK);
 }
 
@@ -239,14 +239,14 @@ TEST(unsent_includes_releases_for_connections_that_are_being_made) {
   rl_lock *lock = held(world, NULL);
   world->nodes[0].policy = FAKE_SILENT;
   fake_break(world, 0, "Connection reset by peer");
-  assert_false(rl_core_unsent(&world->core));
+  assert_false(rl_core_has_unsent(&world->core));
   rl_lock_free(lock, world->now_us);
-  assert_true(rl_core_unsent(&world->core));
+  assert_true(rl_core_has_unsent(&world->core));
   fake_reply(world, 0, "+OK\r\n");
-  assert_false(rl_core_unsent(&world->core)); /* it has gone out */
-  assert_true(rl_core_unanswered(&world->core));
+  assert_false(rl_core_has_unsent(&world->core)); /* it has gone out */
+  assert_true(rl_core_has_unanswered(&world->core));
   fake_settle(world);
-  assert_false(rl_core_unanswered(&world->core));
+  assert_false(rl_core_has_unanswered(&world->core));
 }
 
 /* A release on a node in back-off does not count as about to be sent. */
@@ -256,36 +256,36 @@ TEST(unsent_counts_a_release_by_how_soon_its_node_is_tried) {
   world->nodes[0].policy = FAKE_HANGS;
   world->nodes[0].connected = false;
   rl_core_disconnected(&world->core, 0, world->now_us, "Connection reset by peer");
-  assert_false(rl_core_unsent(&world->core));
+  assert_false(rl_core_has_unsent(&world->core));
   rl_lock_free(lock, world->now_us);
-  assert_true(rl_core_unsent(&world->core)); /* It is tried at once, */
+  assert_true(rl_core_has_unsent(&world->core)); /* It is tried at once, */
   fake_settle(world);
   assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_CONNECTING);
-  assert_true(rl_core_unsent(&world->core)); /* it is being tried, */
+  assert_true(rl_core_has_unsent(&world->core)); /* it is being tried, */
   rl_core_disconnected(&world->core, 0, world->now_us, "Connection refused");
-  assert_false(rl_core_unsent(&world->core)); /* and that was of no use. */
-  assert_true(rl_core_unanswered(&world->core));
+  assert_false(rl_core_has_unsent(&world->core)); /* and that was of no use. */
+  assert_true(rl_core_has_unanswered(&world->core));
   world->now_us += 50 * MS;
   rl_core_advance(&world->core, world->now_us - 1);
-  assert_false(rl_core_unsent(&world->core));
+  assert_false(rl_core_has_unsent(&world->core));
   rl_core_advance(&world->core, world->now_us);
-  assert_true(rl_core_unsent(&world->core));
+  assert_true(rl_core_has_unsent(&world->core));
 }
 
 TEST(core_does_not_await_a_silent_node) {
   fake_world *world = fake_world_new(2);
   rl_lock *lock = held(world, NULL);
-  assert_false(rl_core_awaits(&world->core, world->now_us, REDLOCK_NEVER));
+  assert_false(rl_core_awaits_replies(&world->core, world->now_us, REDLOCK_NEVER));
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_turn(world);
   world->now_us += 100 * MS;
-  assert_true(rl_core_awaits(&world->core, world->now_us, 100 * MS));
-  assert_false(rl_core_awaits(&world->core, world->now_us, 100 * MS - 1));
-  assert_true(rl_core_unanswered(&world->core));
+  assert_true(rl_core_awaits_replies(&world->core, world->now_us, 100 * MS));
+  assert_false(rl_core_awaits_replies(&world->core, world->now_us, 100 * MS - 1));
+  assert_true(rl_core_has_unanswered(&world->core));
   fake_answer(world, 0);
-  assert_true(rl_core_awaits(&world->core, world->now_us, 100 * MS)); /* node 1 */
+  assert_true(rl_core_awaits_replies(&world->core, world->now_us, 100 * MS)); /* node 1 */
   fake_answer(world, 1);
-  assert_false(rl_core_awaits(&world->core, world->now_us, REDLOCK_NEVER));
+  assert_false(rl_core_awaits_replies(&world->core, world->now_us, REDLOCK_NEVER));
 }
 
 TEST(core_with_a_lock_accepts_no_nodes) {

@@ -247,7 +247,7 @@ static void assert_clean(fake_world *world, rl_lock *lock, const plan *last,
   }
   assert_int_equal(world->core.attempts.live, 0);
   assert_int_equal(world->core.releases->count, 0);
-  assert_false(rl_core_unanswered(&world->core));
+  assert_false(rl_core_has_unanswered(&world->core));
 }
 
 /* ------------------------------------------------------------------------------------- a round */

@@ -565,19 +565,19 @@ TEST(free_of_a_lock_allocates_nothing_with_full_queues) {
     }
     rl_attempt *attempt = nobodys(world, lock);
     unsigned before = fill_outstanding(world, 0, attempt);
-    assert_false(rl_core_unsent(&world->core));
+    assert_false(rl_core_has_unsent(&world->core));
     assert_allocates_nothing(rl_lock_free(lock, world->now_us));
     assert_true(rl_core_wants_send(&world->core));
-    assert_true(rl_core_unsent(&world->core));
+    assert_true(rl_core_has_unsent(&world->core));
     fake_turn(world);
-    assert_false(rl_core_unsent(&world->core));
+    assert_false(rl_core_has_unsent(&world->core));
     assert_int_equal(fake_answer(world, 0).verb, in_flight ? FAKE_SET : FAKE_RELEASE);
     while (before-- > 0) {
       fake_deliver(world, 0, ":1\r\n");
     }
     fake_settle(world);
     assert_int_equal(fake_keys(world, KEY), 0);
-    assert_false(rl_core_unanswered(&world->core));
+    assert_false(rl_core_has_unanswered(&world->core));
     rl_attempt_unref(&world->core.attempts, attempt);
     assert_int_equal(world->core.attempts.live, 0);
   }

@@ -161,7 +161,7 @@ TEST(rest_sends_releases_that_wait_for_answer) {
       rl_buffer_free(&world->core.nodes[2]->link.output); /* There is no room but what is made. */
     }
     if (how == 0) {
-      rl_core_rest(&world->core, world->now_us);
+      rl_core_before_pause(&world->core, world->now_us);
     } else if (how == 1) {
       rl_core_close(&world->core, world->now_us);
     } else {
@@ -204,7 +204,7 @@ TEST(set_that_is_read_late_is_released_again) {
   assert_int_equal(fake_answer(world, 0).verb, FAKE_RELEASE); /* 0: there is nothing */
   fake_store_execute(&world->nodes[0].store, world->now_us, &set, reply);
   assert_int_equal(fake_keys(world, KEY), 1);
-  assert_false(rl_core_unanswered(&world->core));
+  assert_false(rl_core_has_unanswered(&world->core));
   fake_pass(world, RL_RELEASE_RETRY_US - 1);
   assert_int_equal(fake_keys(world, KEY), 1);
   fake_pass(world, 1);

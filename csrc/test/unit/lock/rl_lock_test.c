@@ -49,7 +49,7 @@ static void assert_nothing_left(void) {
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 0);
   assert_int_equal(world->core.releases->count, 0);
-  assert_false(rl_core_unanswered(&world->core));
+  assert_false(rl_core_has_unanswered(&world->core));
 }
 
 /* ------------------------------------------------------------------------------ what may begin */
@@ -415,7 +415,7 @@ TEST(closed_core_connects_only_to_release) {
     fake_break(world, 0, "Connection reset by peer");
     rl_core_close(&world->core, world->now_us);
     fake_settle(world);
-    assert_true(rl_core_unanswered(&world->core));
+    assert_true(rl_core_has_unanswered(&world->core));
     if (back) {
       world->nodes[0].policy = FAKE_ACCEPTS;
       fake_pass(world, 2 * SECONDS);
@@ -424,7 +424,7 @@ TEST(closed_core_connects_only_to_release) {
     } else {
       fake_pass(world, 20 * SECONDS); /* The key has expired. */
       assert_int_equal(rl_core_connection(&world->core, 0, world->now_us), RL_CONNECTION_NONE);
-      assert_false(rl_core_unanswered(&world->core));
+      assert_false(rl_core_has_unanswered(&world->core));
     }
   }
 }

@@ -143,7 +143,7 @@ TEST(repeated_steps_cause_no_storm_of_extends) {
   for (unsigned i = 0; i < 50; i++) {
     guard_of(world, 1)->stepped = true;
     rl_margin_suspect(&world->core, world->core.nodes[1]);
-    rl_renew_suspect_all(&world->core, world->now_us);
+    rl_renew_warn_all(&world->core, world->now_us);
     fake_settle(world);
   }
   assert_int_equal(world->nodes[0].extends, before);

@@ -721,7 +721,7 @@ TEST(waiter_that_gives_up_dequeues_everywhere_at_once) {
       rl_core_close(&world->core, world->now_us);
       assert_error(rl_lock_result(lock), REDLOCK_E_CLOSED);
     }
-    assert_true(rl_core_unsent(&world->core));
+    assert_true(rl_core_has_unsent(&world->core));
     assert_int_equal(rl_core_output(&world->core, 0, &length) != NULL, way != CLOSED);
     fake_settle(world);
     assert_int_equal(total_of(world, leaves), 3);
