@@ -9,22 +9,18 @@
 
 #define SECRET "s3cr3t"
 
-static redlock_node parts(void) {
-  redlock_node node = {0};
-  return node;
-}
+static rl_address address;
+static char message[256];
 
-static redlock_settings nothing(void) {
-  redlock_settings settings = {0};
-  return settings;
-}
-
-static int read_text(rl_address *address, const char *text, char *message, size_t size) {
-  redlock_settings settings = nothing();
-  redlock_node node = parts();
-  node.address = text;
+static int read_from(const redlock_node *node, const redlock_settings *settings) {
   message[0] = '\0';
-  return rl_address_read(address, &node, &settings, message, size);
+  return rl_address_read(&address, node, settings, message, sizeof message);
+}
+
+static int read_text(const char *text) {
+  redlock_node node = {.address = text};
+  redlock_settings settings = {0};
+  return read_from(&node, &settings);
 }
 
 /* ------------------------------------------------------------------------------------ accepted */
@@ -79,9 +75,7 @@ static const accepted accepted_forms[] = {
 TEST(every_form_is_read) {
   for (unsigned i = 0; i < COUNT_OF(accepted_forms); i++) {
     const accepted *row = &accepted_forms[i];
-    rl_address address;
-    char message[256];
-    int error = read_text(&address, row->text, message, sizeof message);
+    int error = read_text(row->text);
     if (row->host == NULL) {
       assert_error(error, REDLOCK_E_INVALID);
       continue;
@@ -189,9 +183,7 @@ static const refused refused_forms[] = {
 
 TEST(wrong_form_is_named_without_its_password) {
   for (unsigned i = 0; i < COUNT_OF(refused_forms); i++) {
-    rl_address address;
-    char message[256];
-    int error = read_text(&address, refused_forms[i].text, message, sizeof message);
+    int error = read_text(refused_forms[i].text);
     assert_string_equal(message, refused_forms[i].message);
     assert_error(error, REDLOCK_E_INVALID);
     assert_null(strstr(message, SECRET));
@@ -206,12 +198,10 @@ TEST(message_never_contains_a_password) {
   for (unsigned i = 0; i < COUNT_OF(texts); i++) {
     for (size_t at = 0; at < strlen(texts[i]); at++) {
       for (int byte = 0; byte < 256; byte++) {
-        rl_address address;
         char text[64];
-        char message[256];
         (void)snprintf(text, sizeof text, "%s", texts[i]);
         text[at] = (char)byte;
-        (void)read_text(&address, text, message, sizeof message);
+        (void)read_text(text);
         assert_null(strstr(message, "s3cr"));
         assert_null(strstr(message, "cr3t"));
       }
@@ -220,11 +210,8 @@ TEST(message_never_contains_a_password) {
 }
 
 TEST(sentinels_are_read) {
-  rl_address address;
-  char message[256], text[600];
-  assert_error(read_text(&address, "sentinel://a,10.0.0.2:7,[::1]:8,[::2]/my-master.1_", message,
-                         sizeof message),
-               REDLOCK_OK);
+  char text[600];
+  assert_error(read_text("sentinel://a,10.0.0.2:7,[::1]:8,[::2]/my-master.1_"), REDLOCK_OK);
   assert_int_equal(address.sentinels.count, 4);
   assert_string_equal(address.sentinels.list, "a:26379,10.0.0.2:7,[::1]:8,[::2]:26379");
   assert_string_equal(address.sentinels.master, "my-master.1_");
@@ -232,26 +219,20 @@ TEST(sentinels_are_read) {
                       "sentinel://a:26379,10.0.0.2:7,[::1]:8,[::2]:26379/my-master.1_");
   assert_string_equal(address.host, "");
   assert_int_equal(address.sentinels.has_password, 0);
-  assert_error(read_text(&address, "sentinel://a:1,a:11,a/m", message, sizeof message), REDLOCK_OK);
+  assert_error(read_text("sentinel://a:1,a:11,a/m"), REDLOCK_OK);
   (void)snprintf(text, sizeof text, "sentinel://%0*d,b/m", 243, 1); /* with port and comma: 255 */
-  assert_error(read_text(&address, text, message, sizeof message), REDLOCK_E_INVALID);
+  assert_error(read_text(text), REDLOCK_E_INVALID);
   assert_string_equal(message, "the list of Sentinels is longer than 255 bytes");
   (void)snprintf(text, sizeof text, "sentinel://%0*d/%0*d", 249, 1, 64, 1);
-  assert_error(read_text(&address, text, message, sizeof message), REDLOCK_OK);
+  assert_error(read_text(text), REDLOCK_OK);
   assert_int_equal(strlen(address.name), 11 + 255 + 1 + 64);
 }
 
 /* The login of the address is that of the Sentinels; the master has that of the options. */
 TEST(sentinels_have_their_own_login) {
-  rl_address address;
-  char message[256] = "";
-  redlock_settings settings = nothing();
-  redlock_node node = parts();
-  node.address = "sentinel://watch:" SECRET "%40@a/m";
-  settings.username = "locks";
-  settings.password = "another";
-  settings.db = 3;
-  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
+  redlock_node node = {.address = "sentinel://watch:" SECRET "%40@a/m"};
+  redlock_settings settings = {.username = "locks", .password = "another", .db = 3};
+  assert_error(read_from(&node, &settings), REDLOCK_OK);
   assert_string_equal(address.sentinels.username, "watch");
   assert_string_equal(address.sentinels.password, SECRET "@");
   assert_int_equal(address.sentinels.password_length, strlen(SECRET "@"));
@@ -260,48 +241,39 @@ TEST(sentinels_have_their_own_login) {
   assert_int_equal(address.db, 3);
   assert_null(strstr(address.name, SECRET));
   node.address = "sentinel://:" SECRET "@a/m";
-  settings = nothing();
-  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
+  settings = (redlock_settings){0};
+  assert_error(read_from(&node, &settings), REDLOCK_OK);
   assert_int_equal(address.sentinels.has_username, 0);
   assert_int_equal(address.has_password, 0);
   settings.tls = REDLOCK_YES;
-  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message),
-               REDLOCK_E_INVALID);
+  assert_error(read_from(&node, &settings), REDLOCK_E_INVALID);
   assert_string_equal(message,
                       "Sentinels are asked without TLS: name the master by a DNS name that "
                       "follows it");
 }
 
 TEST(tls_is_asked_for_by_scheme_node_or_client) {
-  rl_address address;
-  char message[256];
-  assert_error(read_text(&address, "rediss://u:" SECRET "@h", message, sizeof message), REDLOCK_OK);
-  assert_int_equal(address.tls, 1);
-  redlock_settings settings = nothing();
-  redlock_node node = parts();
-  node.host = "h";
-  node.tls = REDLOCK_YES;
-  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
-  assert_int_equal(address.tls, 1);
-  node.tls = 0;
-  settings.tls = REDLOCK_YES;
-  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
-  assert_int_equal(address.tls, 1);
-  node.tls = REDLOCK_NO;
-  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
-  assert_int_equal(address.tls, 0);
-  node = parts();
-  settings.tls = REDLOCK_YES;
-  node.address = "unix:///r"; /* A Unix socket has no use for TLS. */
-  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
-  assert_int_equal(address.tls, 0);
-  node = parts();
-  node.path = "/r";
-  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
-  assert_int_equal(address.tls, 0);
-  node.tls = REDLOCK_YES; /* Unless it says so. */
-  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message), REDLOCK_OK);
-  assert_int_equal(address.tls, 1);
+  static const struct {
+    const char *name;
+    redlock_node node;
+    redlock_settings settings;
+    int tls;
+  } cases[] = {
+      {"the scheme", {.address = "rediss://u:" SECRET "@h"}, {0}, 1},
+      {"the node", {.host = "h", .tls = REDLOCK_YES}, {0}, 1},
+      {"the client", {.host = "h"}, {.tls = REDLOCK_YES}, 1},
+      {"all but the node", {.host = "h", .tls = REDLOCK_NO}, {.tls = REDLOCK_YES}, 0},
+      /* A Unix socket has no use for TLS, unless its node asks for it. */
+      {"the client, of a path in an address", {.address = "unix:///r"}, {.tls = REDLOCK_YES}, 0},
+      {"the client, of a path", {.path = "/r"}, {.tls = REDLOCK_YES}, 0},
+      {"the node, of a path", {.path = "/r", .tls = REDLOCK_YES}, {.tls = REDLOCK_YES}, 1},
+  };
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    assert_error(read_from(&cases[i].node, &cases[i].settings), REDLOCK_OK);
+    if (address.tls != cases[i].tls) {
+      fail_msg("asked for by %s: tls is %d", cases[i].name, address.tls);
+    }
+  }
 }
 
 /* --------------------------------------------------------------------------------------- limits */
@@ -331,10 +303,8 @@ TEST(lengths_are_limited) {
   };
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
     for (size_t more = 0; more <= 1; more++) {
-      rl_address address;
-      char message[256];
       char *text = repeated(cases[i].before, cases[i].limit + more, cases[i].after);
-      int error = read_text(&address, text, message, sizeof message);
+      int error = read_text(text);
       assert_error(error, more ? REDLOCK_E_INVALID : REDLOCK_OK);
       assert_string_equal(message, more ? cases[i].message : "");
       free(text);
@@ -344,9 +314,6 @@ TEST(lengths_are_limited) {
 
 /* 256 of them are 0 to 255: with %XX, or as bytes with their length. */
 TEST(password_has_any_bytes) {
-  rl_address address;
-  char message[256] = "";
-  redlock_settings settings = nothing();
   char bytes[256];
   char text[16 + 3 * 256] = "redis://u:";
   for (size_t i = 0; i < sizeof bytes; i++) {
@@ -354,24 +321,15 @@ TEST(password_has_any_bytes) {
     (void)snprintf(text + strlen(text), 4, "%%%02zx", i);
   }
   (void)strcat(text, "@h");
-  redlock_node whole = parts();
-  whole.address = text;
-  redlock_node own = parts();
-  own.host = "h";
-  own.username = "u";
-  own.password = bytes;
-  own.password_length = sizeof bytes;
-  redlock_node none = parts();
-  none.host = "h";
-  redlock_settings above = nothing();
-  above.username = "u";
-  above.password = bytes;
-  above.password_length = sizeof bytes;
-  const redlock_node *nodes[] = {&whole, &own, &none};
-  const redlock_settings *levels[] = {&settings, &settings, &above};
+  const redlock_node nodes[] = {
+      {.address = text},
+      {.host = "h", .username = "u", .password = bytes, .password_length = sizeof bytes},
+      {.host = "h"},
+  };
+  const redlock_settings levels[] = {
+      {0}, {0}, {.username = "u", .password = bytes, .password_length = sizeof bytes}};
   for (size_t i = 0; i < 3; i++) {
-    assert_error(rl_address_read(&address, nodes[i], levels[i], message, sizeof message),
-                 REDLOCK_OK);
+    assert_error(read_from(&nodes[i], &levels[i]), REDLOCK_OK);
     assert_true(address.has_password);
     assert_int_equal(address.password_length, sizeof bytes);
     assert_memory_equal(address.password, bytes, sizeof bytes);
@@ -380,53 +338,43 @@ TEST(password_has_any_bytes) {
 }
 
 TEST(parts_have_length_limits) {
-  rl_address address;
-  char message[256];
-  redlock_settings settings = nothing();
   char *text = repeated("", RL_ADDRESS_TEXT_MAX + 1, "");
-  redlock_node node = parts();
-  node.host = "h";
-  node.username = "u";
-  node.password = text;
-  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message),
-               REDLOCK_E_INVALID);
-  assert_string_equal(message, "the password is longer than 512 bytes");
-  node.password = "p";
-  node.username = text;
-  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message),
-               REDLOCK_E_INVALID);
-  assert_string_equal(message, "the username is longer than 512 bytes");
-  node = parts();
-  node.path = text;
-  assert_error(rl_address_read(&address, &node, &settings, message, sizeof message),
-               REDLOCK_E_INVALID);
-  assert_string_equal(message, "the path of a Unix socket must have 1 to 107 bytes");
-  node.path = "";
-  assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_E_INVALID);
+  const struct {
+    redlock_node node;
+    const char *message;
+  } cases[] = {
+      {{.host = "h", .username = "u", .password = text}, "the password is longer than 512 bytes"},
+      {{.host = "h", .username = text, .password = "p"}, "the username is longer than 512 bytes"},
+      {{.path = text}, "the path of a Unix socket must have 1 to 107 bytes"},
+      {{.path = ""}, "the path of a Unix socket must have 1 to 107 bytes"},
+  };
+  redlock_settings settings = {0};
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    assert_error(read_from(&cases[i].node, &settings), REDLOCK_E_INVALID);
+    assert_string_equal(message, cases[i].message);
+  }
   free(text);
 }
 
 /* ---------------------------------------------------------------------------------- from parts */
 
 TEST(host_in_parts_needs_no_brackets) {
-  rl_address address;
-  redlock_settings settings = nothing();
-  redlock_node node = parts();
-  node.host = "::1";
-  node.port = 7000;
-  assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_OK);
-  assert_string_equal(address.name, "[::1]:7000");
-  node.port = 0; /* not said */
-  assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_OK);
-  assert_string_equal(address.name, "[::1]:6379");
-  static const int bad_ports[] = {-1, 65536};
-  for (unsigned i = 0; i < COUNT_OF(bad_ports); i++) {
-    node.port = bad_ports[i];
-    assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_E_INVALID);
+  static const struct {
+    const char *host;
+    int port;
+    const char *name; /* NULL: it is refused */
+  } cases[] = {
+      {"::1", 7000, "[::1]:7000"}, {"::1", 0, "[::1]:6379"}, {"::1", -1, NULL},
+      {"::1", 65536, NULL},        {"[::1]", 1, NULL},
+  };
+  redlock_settings settings = {0};
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    redlock_node node = {.host = cases[i].host, .port = cases[i].port};
+    int error = read_from(&node, &settings);
+    assert_error(error, cases[i].name == NULL ? REDLOCK_E_INVALID : REDLOCK_OK);
+    assert_string_equal(error == REDLOCK_OK ? address.name : "",
+                        cases[i].name ? cases[i].name : "");
   }
-  node.port = 1;
-  node.host = "[::1]";
-  assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_E_INVALID);
 }
 
 typedef struct inheritance {
@@ -459,17 +407,13 @@ static const inheritance inheritances[] = {
 TEST(node_inherits_settings_of_its_client) {
   for (unsigned i = 0; i < COUNT_OF(inheritances); i++) {
     const inheritance *row = &inheritances[i];
-    rl_address address;
-    redlock_settings settings = nothing();
-    redlock_node node = parts();
-    node.address = row->address;
-    node.username = row->username;
-    node.password = row->password;
-    node.db = row->db;
-    settings.username = row->client_username;
-    settings.password = row->client_password;
-    settings.db = row->client_db;
-    assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_OK);
+    redlock_node node = {.address = row->address,
+                         .username = row->username,
+                         .password = row->password,
+                         .db = row->db};
+    redlock_settings settings = {
+        .username = row->client_username, .password = row->client_password, .db = row->client_db};
+    assert_error(read_from(&node, &settings), REDLOCK_OK);
     assert_int_equal(address.has_username, row->expected_username != NULL);
     assert_string_equal(address.username, row->expected_username ? row->expected_username : "");
     assert_int_equal(address.has_password, row->expected_password != NULL);
@@ -479,13 +423,12 @@ TEST(node_inherits_settings_of_its_client) {
 }
 
 TEST(message_is_cut_to_fit) {
-  rl_address address;
-  char message[8];
-  (void)read_text(&address, "", message, sizeof message);
-  assert_string_equal(message, "the add");
-  redlock_settings settings = nothing();
-  redlock_node node = parts();
-  node.address = "";
-  assert_error(rl_address_read(&address, &node, &settings, message, 0), REDLOCK_E_INVALID);
-  assert_string_equal(message, "the add"); /* There is no room at all. */
+  char part[8] = "";
+  redlock_settings settings = {0};
+  redlock_node node = {.address = ""};
+  assert_error(rl_address_read(&address, &node, &settings, part, sizeof part), REDLOCK_E_INVALID);
+  assert_string_equal(part, "the add");
+  assert_error(rl_address_read(&address, &node, &settings, part, 0), REDLOCK_E_INVALID);
+  assert_string_equal(part, "the add"); /* There is no room at all. */
+  assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_E_INVALID);
 }
