@@ -3,9 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "keys.h"
+#include "lease_world.h"
 #include "lock/rl_round.h"
-#include "world_steps.h"
 
 /*
  * Options of an acquire that tries again after |delay_us|: |count| times, or as often as it can if
@@ -19,17 +18,20 @@ static redlock_options retrying(int count, redlock_duration delay_us, redlock_du
   return options;
 }
 
-/* A lock on one node, which holds the key for another client. */
-static rl_lock *start(fake_world *world, const redlock_options *options) {
-  fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
-  rl_lock *lock = fake_lock(world, KEY, options);
-  assert_non_null(lock);
-  fake_begin_acquire(world, lock);
-  return lock;
+/* Begins an acquire of a key that another client holds on node 0. */
+static void start_taken(const redlock_options *options) {
+  let_other_hold(1, REDLOCK_NEVER);
+  start(options);
+}
+
+/* The same in a new world of one node. */
+static void begin_taken(const redlock_options *options) {
+  world = fake_world_new(1);
+  start_taken(options);
 }
 
 /* How many attempts are made when each is refused at once, and how long that takes. */
-static unsigned run(fake_world *world, rl_lock *lock) {
+static unsigned run(void) {
   while (rl_lock_result(lock) == REDLOCK_PENDING) {
     fake_settle(world);
     if (rl_lock_result(lock) == REDLOCK_PENDING) {
@@ -44,7 +46,7 @@ static unsigned run(fake_world *world, rl_lock *lock) {
 }
 
 /* Node 0 gets the next SET when exactly |delay_us| have gone by. */
-static void assert_asked_again_after(fake_world *world, redlock_duration delay_us) {
+static void assert_asked_again_after(redlock_duration delay_us) {
   unsigned sets = world->nodes[0].sets;
   fake_pass(world, delay_us - 1);
   assert_int_equal(world->nodes[0].sets, sets);
@@ -57,10 +59,10 @@ TEST(retry_count_counts_the_attempts_after_the_first) {
   for (unsigned i = 0; i < COUNT_OF(counts); i++) {
     redlock_options options = {.retry_count = counts[i]};
     int retries = counts[i] == 0 ? 3 : counts[i] == REDLOCK_RETRIES_NONE ? 0 : counts[i];
-    fake_world *world = fake_world_new(1);
+    world = fake_world_new(1);
     world->jitter = 100 * MS; /* in the middle: the delay itself */
-    rl_lock *lock = start(world, &options);
-    assert_int_equal(run(world, lock), retries + 1);
+    start_taken(&options);
+    assert_int_equal(run(), retries + 1);
     assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
     assert_int_equal(world->now_us, FAKE_START_US + (unsigned)retries * 200 * MS);
   }
@@ -78,9 +80,9 @@ TEST(pause_is_exact_to_the_microsecond) {
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
     redlock_duration delay_us =
         cases[i].random == UINT64_MAX ? 9700 + UINT64_MAX % 601 : cases[i].delay_us;
-    fake_world *world = fake_world_new(1);
+    world = fake_world_new(1);
     world->jitter = cases[i].random;
-    rl_lock *lock = start(world, &options);
+    start_taken(&options);
     fake_settle(world);
     assert_int_equal(world->nodes[0].sets, 1);
     fake_pass(world, delay_us - 1);
@@ -94,29 +96,26 @@ TEST(pause_is_exact_to_the_microsecond) {
 
 TEST(pause_begins_when_the_attempt_fails) {
   redlock_options options = retrying(1, 10 * MS, 0);
-  fake_world *world = fake_world_new(1);
-  (void)start(world, &options);
+  begin_taken(&options);
   world->now_us += 35 * MS;
   fake_settle(world);
-  assert_asked_again_after(world, 10 * MS);
+  assert_asked_again_after(10 * MS);
 }
 
 /* Nodes that refuse at once must not be asked as fast as the processor goes. */
 TEST(pause_lasts_at_least_1_ms) {
   redlock_options options = retrying(1, REDLOCK_DURATION_NONE, 0);
-  fake_world *world = fake_world_new(1);
-  (void)start(world, &options);
+  begin_taken(&options);
   fake_settle(world);
-  assert_asked_again_after(world, MS);
+  assert_asked_again_after(MS);
 }
 
 TEST(wait_0_overrides_retry_count) {
   redlock_options options = fake_once();
   options.retry_count = 7;
   options.wait_us = REDLOCK_DURATION_NONE;
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = start(world, &options);
-  assert_int_equal(run(world, lock), 1);
+  begin_taken(&options);
+  assert_int_equal(run(), 1);
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   assert_int_equal(world->now_us, FAKE_START_US);
 }
@@ -124,8 +123,7 @@ TEST(wait_0_overrides_retry_count) {
 TEST(wait_0_still_has_the_budget_of_one_attempt) {
   redlock_options options = fake_once();
   options.wait_us = REDLOCK_DURATION_NONE;
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = start(world, &options);
+  begin_taken(&options);
   fake_store_remove(&world->nodes[0].store, KEY);
   fake_pass(world, 99 * MS);
   fake_answer(world, 0);
@@ -134,9 +132,8 @@ TEST(wait_0_still_has_the_budget_of_one_attempt) {
 
 TEST(last_attempt_begins_5_ms_before_the_end_of_wait) {
   redlock_options options = retrying(0, 100 * MS, SECONDS);
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = start(world, &options);
-  unsigned attempts = run(world, lock);
+  begin_taken(&options);
+  unsigned attempts = run();
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   /* At 0, 100, ..., 900 and 995 ms. */
   assert_int_equal(attempts, 11);
@@ -145,27 +142,24 @@ TEST(last_attempt_begins_5_ms_before_the_end_of_wait) {
 
 TEST(retry_count_limits_the_attempts_within_wait_as_well) {
   redlock_options options = retrying(2, 100 * MS, SECONDS);
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = start(world, &options);
-  assert_int_equal(run(world, lock), 3);
+  begin_taken(&options);
+  assert_int_equal(run(), 3);
   assert_int_equal(world->now_us, FAKE_START_US + 200 * MS);
 }
 
 TEST(pause_longer_than_wait_ends_for_one_last_attempt) {
   redlock_options options = retrying(0, 10 * SECONDS, 100 * MS);
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = start(world, &options);
+  begin_taken(&options);
   world->now_us += 20 * MS;
   fake_settle(world);
-  assert_asked_again_after(world, 75 * MS);
+  assert_asked_again_after(75 * MS);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
 }
 
 TEST(wait_clips_the_last_attempt) {
   redlock_options options = retrying(0, 200 * MS, 30 * MS);
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = start(world, &options);
+  begin_taken(&options);
   fake_pass(world, 30 * MS - 1);
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
   fake_pass(world, 1);
@@ -182,8 +176,8 @@ typedef enum behaviour { SLOW, SILENT, FAILING } behaviour;
 static int result_of_waiting_for(behaviour of_nodes) {
   redlock_options options = retrying(0, 50 * MS, 400 * MS), once = fake_once();
   char name[] = "other-a";
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = start(world, &options);
+  world = fake_world_new(3);
+  start_taken(&options);
   for (unsigned node = 0; node < 3; node++) {
     (void)fake_reply(world, node, "$-1\r\n");
   }
@@ -215,8 +209,7 @@ TEST(slow_nodes_do_not_turn_taken_into_unavailable) {
 TEST(budget_too_short_for_a_retry_ends_the_acquire) {
   for (int more = 0; more <= 1; more++) {
     redlock_options options = retrying(0, 200 * MS, 20 * MS);
-    fake_world *world = fake_world_new(1);
-    rl_lock *lock = start(world, &options);
+    begin_taken(&options);
     world->now_us += 14 * MS + (more ? 0 : 1);
     fake_answer(world, 0);
     if (more) {
@@ -232,8 +225,8 @@ TEST(acquire_after_its_budget_sends_nothing) {
   static const unsigned char entropy[RL_LOCK_ENTROPY] = {0};
   for (unsigned in_turn = 0; in_turn <= 1; in_turn++) {
     redlock_options options = {.retry_count = REDLOCK_RETRIES_NONE, .wait_us = 5 * MS};
-    fake_world *world = fake_world_new(1);
-    rl_lock *lock = fake_lock(world, KEY, &options);
+    world = fake_world_new(1);
+    lock = fake_lock(world, KEY, &options);
     assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
     world->now_us += 5 * MS;
     if (in_turn) {
@@ -248,8 +241,7 @@ TEST(acquire_after_its_budget_sends_nothing) {
 
 TEST(budget_that_expires_in_the_pause_reports_the_last_attempt) {
   redlock_options options = retrying(0, 200 * MS, 20 * MS);
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = start(world, &options);
+  begin_taken(&options);
   fake_settle(world);
   assert_int_equal(lock->phase, RL_PHASE_DELAY);
   world->now_us += 50 * MS; /* The process was held up. */
@@ -260,8 +252,7 @@ TEST(budget_that_expires_in_the_pause_reports_the_last_attempt) {
 
 TEST(acquire_succeeds_after_failed_attempts) {
   redlock_options options = retrying(2, 200 * MS, 0);
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = start(world, &options);
+  begin_taken(&options);
   fake_settle(world);
   fake_pass(world, 200 * MS);
   fake_settle(world);
@@ -282,8 +273,7 @@ TEST(default_node_timeout_is_100_ms_or_a_tenth_of_the_ttl) {
     redlock_options options = fake_once();
     options.ttl_us = cases[i].ttl_us;
     options.node_timeout_us = cases[i].node_timeout_us;
-    fake_world *world = fake_world_new(1);
-    rl_lock *lock = start(world, &options);
+    begin_taken(&options);
     fake_pass(world, cases[i].expected_us - 1);
     assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
     fake_pass(world, 1);
@@ -294,8 +284,8 @@ TEST(default_node_timeout_is_100_ms_or_a_tenth_of_the_ttl) {
 TEST(options_of_the_call_override_the_lock) {
   redlock_options call = fake_once();
   call.ttl_us = 3 * SECONDS;
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = fake_lock(world, KEY, NULL);
+  world = fake_world_new(1);
+  lock = fake_lock(world, KEY, NULL);
   assert_error(rl_lock_acquire(lock, world->now_us, &call, false), REDLOCK_OK);
   fake_turn(world);
   assert_int_equal(fake_answer(world, 0).ttl_ms, 3000);
@@ -304,9 +294,9 @@ TEST(options_of_the_call_override_the_lock) {
 }
 
 TEST(acquire_without_entropy_sends_nothing) {
-  fake_world *world = fake_world_new(1);
+  world = fake_world_new(1);
   world->no_entropy = true;
-  rl_lock *lock = start(world, NULL);
+  start_taken(NULL);
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
   assert_int_equal(world->nodes[0].sets, 0);
   assert_int_equal(rl_core_deadline(&world->core), 0);
@@ -316,8 +306,8 @@ TEST(acquire_without_entropy_sends_nothing) {
 }
 
 /* Three nodes, each of which takes 30 ms to answer, from the handshake on. */
-static fake_world *far_away(void) {
-  fake_world *world = fake_world_new(3);
+static void far_away(void) {
+  world = fake_world_new(3);
   rl_lock *first = fake_lock(world, "first", NULL);
   for (unsigned i = 0; i < 3; i++) {
     world->nodes[i].policy = FAKE_SILENT;
@@ -330,7 +320,6 @@ static fake_world *far_away(void) {
     }
   }
   assert_error(rl_lock_result(first), REDLOCK_OK);
-  return world;
 }
 
 /*
@@ -339,10 +328,9 @@ static fake_world *far_away(void) {
  */
 TEST(attempt_without_time_to_succeed_is_not_made) {
   redlock_options options = retrying(0, MS, 100 * MS);
-  fake_world *world = far_away();
+  far_away();
   redlock_time start_us = world->now_us;
-  rl_lock *lock = fake_lock(world, KEY, &options);
-  fake_begin_acquire(world, lock);
+  start(&options);
   for (unsigned attempts = 1; attempts <= 3; attempts++) {
     assert_int_equal(world->nodes[0].sets, 1 + attempts);
     world->now_us += 30 * MS;
@@ -365,12 +353,10 @@ TEST(attempt_without_time_to_succeed_is_not_made) {
 /*
  * Two refuse when |left_us| of the budget are left; a second attempt is made if it can still win.
  */
-static void check_that_a_second_attempt_is_made(fake_world *world, redlock_duration left_us,
-                                                bool made) {
+static void check_that_a_second_attempt_is_made(redlock_duration left_us, bool made) {
   redlock_options options = retrying(0, MS, 50 * MS);
   unsigned sets = world->nodes[2].sets;
-  rl_lock *lock = fake_lock(world, KEY, &options);
-  fake_begin_acquire(world, lock);
+  start(&options);
   world->now_us += 50 * MS - left_us;
   for (unsigned i = 1; i < 3; i++) {
     fake_reply(world, i, "$-1\r\n");
@@ -386,29 +372,29 @@ TEST(last_attempt_allows_for_the_slowest_needed_node) {
       {30 * MS, 20 * MS, 10 * MS}, {10 * MS, 20 * MS, 30 * MS}, {20 * MS, 30 * MS, 10 * MS}};
   for (unsigned i = 0; i < COUNT_OF(nearest_us); i++) {
     for (int made = 0; made <= 1; made++) {
-      fake_world *world = far_away();
+      far_away();
       for (unsigned node = 0; node < 3; node++) {
         world->core.nodes[node]->link.nearest_us = nearest_us[i][node];
       }
-      check_that_a_second_attempt_is_made(world, 25 * MS + (made ? MS : 0), made);
+      check_that_a_second_attempt_is_made(25 * MS + (made ? MS : 0), made);
     }
   }
 }
 
 /* A latency of an earlier connection does not count. */
 TEST(disconnected_node_does_not_count_as_distant) {
-  fake_world *world = far_away();
+  far_away();
   world->nodes[0].policy = FAKE_REFUSES;
   fake_break(world, 0, "gone");
   world->core.nodes[1]->link.nearest_us = 10 * MS;
-  check_that_a_second_attempt_is_made(world, 16 * MS, true);
+  check_that_a_second_attempt_is_made(16 * MS, true);
 }
 
 /* The next SET would find the key that the one before has left. */
 TEST(the_attempt_before_is_released_before_the_next_is_sent_whatever_room_there_is) {
   redlock_options options = retrying(1, MS, 0);
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = start(world, &options);
+  world = fake_world_new(3);
+  start_taken(&options);
   fake_reply(world, 1, "$-1\r\n");
   fake_reply(world, 2, "$-1\r\n");
   assert_int_equal(lock->phase, RL_PHASE_DELAY);
@@ -425,10 +411,9 @@ TEST(the_attempt_before_is_released_before_the_next_is_sent_whatever_room_there_
 TEST(retry_without_time_is_not_sent) {
   static const unsigned char entropy[RL_LOCK_ENTROPY] = {0};
   redlock_options options = retrying(0, MS, 100 * MS);
-  fake_world *world = far_away();
+  far_away();
   unsigned sets = world->nodes[0].sets;
-  rl_lock *lock = fake_lock(world, KEY, &options);
-  fake_begin_acquire(world, lock);
+  start(&options);
   world->now_us += 30 * MS;
   for (unsigned i = 0; i < 3; i++) {
     fake_reply(world, i, "$-1\r\n");
@@ -448,7 +433,7 @@ TEST(retry_without_time_is_not_sent) {
 TEST(first_attempt_is_always_made) {
   redlock_options options = fake_once();
   options.wait_us = 10 * MS;
-  fake_world *world = far_away();
-  rl_lock *lock = fake_lock(world, KEY, &options);
+  far_away();
+  lock = fake_lock(world, KEY, &options);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
 }
