@@ -3,51 +3,25 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "keys.h"
+#include "lease_world.h"
 #include "lock/rl_round.h"
-#include "world_steps.h"
-
-/* ttl 10 s, less 1 % and 2 ms. */
-#define LEASE_US (9898 * MS)
-
-static rl_lock *start(fake_world *world, const redlock_options *options) {
-  rl_lock *lock = fake_lock(world, KEY, options);
-  assert_non_null(lock);
-  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
-  fake_turn(world);
-  return lock;
-}
-
-static rl_lock *start_once(fake_world *world) {
-  redlock_options once = fake_once();
-  return start(world, &once);
-}
-
-/* Nodes 0 and 1 of three. */
-static void a_majority_answers(fake_world *world) {
-  fake_answer(world, 0);
-  fake_answer(world, 1);
-}
 
 TEST(acquire_sends_no_set_to_a_node_that_is_behind) {
   redlock_options once = fake_once();
-  fake_world *world = fake_world_new(3);
-  rl_lock *first = start_once(world);
-  a_majority_answers(world);
-  assert_error(rl_lock_result(first), REDLOCK_OK);
+  begin_once(3);
+  assert_error(majority_answers(), REDLOCK_OK);
   rl_lock *second = fake_lock(world, "second", &once);
   world->now_us += 100 * MS; /* Exactly the node timeout is not behind yet. */
   fake_begin_acquire(world, second);
   assert_int_equal(world->nodes[2].sets, 2);
-  a_majority_answers(world);
+  (void)majority_answers();
   rl_lock *third = fake_lock(world, "third", &once);
   world->now_us += 1;
   fake_begin_acquire(world, third);
   assert_int_equal(world->nodes[2].sets, 2);
   assert_int_equal(third->votes[2].vote, REDLOCK_VOTE_UNKNOWN);
   assert_string_equal(rl_round_reason(third, 2), "no reply for 100 ms");
-  a_majority_answers(world);
+  (void)majority_answers();
   assert_error(rl_lock_result(third), REDLOCK_OK);
   assert_int_equal(third->lease->sent, 3); /* nodes 0 and 1 */
 }
@@ -57,8 +31,7 @@ TEST(acquire_asks_a_node_that_is_5_ms_behind) {
   for (unsigned more = 0; more <= 1; more++) {
     redlock_options options = fake_once();
     options.ttl_us = 20 * MS; /* a node timeout of 2 ms */
-    fake_world *world = fake_world_new(1);
-    (void)start(world, &options);
+    begin(1, &options);
     rl_lock *second = fake_lock(world, "second", &options);
     world->now_us += 5 * MS + more;
     fake_begin_acquire(world, second);
@@ -67,21 +40,21 @@ TEST(acquire_asks_a_node_that_is_5_ms_behind) {
 }
 
 TEST(refused_nodes_decide_at_once) {
-  fake_world *world = fake_world_new(5);
+  world = fake_world_new(5);
   for (unsigned i = 0; i < 3; i++) {
     world->nodes[i].policy = FAKE_REFUSES;
   }
-  rl_lock *lock = start_once(world);
+  start_once();
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_string_equal(rl_round_reason(lock, 0), "Connection refused");
   assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_ERROR);
 }
 
 TEST(connecting_counts_towards_the_budget_of_the_attempt) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   world->nodes[0].policy = FAKE_HANGS;
   world->nodes[1].policy = FAKE_SILENT;
-  rl_lock *lock = start_once(world);
+  start_once();
   fake_answer(world, 2);
   fake_pass(world, 100 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
@@ -91,10 +64,10 @@ TEST(connecting_counts_towards_the_budget_of_the_attempt) {
 }
 
 TEST(round_asks_a_node_that_comes_up_in_time) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   world->nodes[0].policy = FAKE_SILENT;
   world->nodes[1].policy = FAKE_REFUSES;
-  rl_lock *lock = start_once(world);
+  start_once();
   fake_answer(world, 2);
   assert_int_equal(fake_next(world, 0), FAKE_SETNAME);
   fake_pass(world, 60 * MS);
@@ -106,37 +79,32 @@ TEST(round_asks_a_node_that_comes_up_in_time) {
   assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US); /* not from when it came up */
 }
 
-/* When the key of node 2 expires. */
-static redlock_time expiry(fake_world *world) {
-  return fake_store_expiry(&world->nodes[2].store, world->now_us, KEY);
-}
-
 /* It came up before the decision: its vote counts, and its key ends with the others. */
 TEST(node_that_comes_up_in_the_round_gets_the_rest_of_the_ttl) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
-  rl_lock *lock = start_once(world);
+  start_once();
   fake_answer(world, 0);
   fake_pass(world, 60 * MS);
   fake_reply(world, 2, "+OK\r\n"); /* the handshake */
   fake_answer(world, 2);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_int_equal(expiry(world), FAKE_START_US + 10 * SECONDS);
+  assert_int_equal(expiry(2), FAKE_START_US + 10 * SECONDS);
 }
 
-static void assert_joined(fake_world *world, rl_lock *lock) {
+static void assert_joined(void) {
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), world->count);
   assert_int_equal(lock->votes[2].vote, REDLOCK_VOTE_GRANTED);
-  assert_true(expiry(world) >= lock->deadline_us);
+  assert_true(expiry(2) >= lock->deadline_us);
   assert_error(fake_release(world, lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
 }
 
 /* Its vote has been counted as an error: what it would grant later counts for nothing. */
 TEST(round_asks_a_refusing_node_once) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   world->nodes[2].policy = FAKE_HANGS;
-  rl_lock *lock = start_once(world);
+  start_once();
   fake_answer(world, 0);
   assert_int_equal(lock->awaited, 4);
   world->nodes[2].policy = FAKE_ACCEPTS;
@@ -151,11 +119,11 @@ TEST(round_asks_a_refusing_node_once) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(lock->quorum.granted, 2);
   fake_settle(world); /* Now it joins. */
-  assert_joined(world, lock);
+  assert_joined();
 }
 
 /* Attempts with keys of |length| bytes, to be released on |node| when it is up. */
-static void owe_releases(fake_world *world, unsigned node, unsigned count, size_t length) {
+static void owe_releases(unsigned node, unsigned count, size_t length) {
   static char name[REDLOCK_KEY_MAX];
   memset(name, 'x', sizeof name);
   rl_resource *resource = rl_resource_new(NULL, 0, name, length);
@@ -175,12 +143,11 @@ static void owe_releases(fake_world *world, unsigned node, unsigned count, size_
 
 TEST(release_waits_for_room_in_a_full_queue) {
   size_t length;
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = start_once(world);
+  begin_once(1);
   fake_settle(world);
   world->nodes[0].policy = FAKE_SILENT;
   fake_break(world, 0, "Connection reset by peer");
-  owe_releases(world, 0, RL_LINK_OUTPUT_MAX / REDLOCK_KEY_MAX, REDLOCK_KEY_MAX);
+  owe_releases(0, RL_LINK_OUTPUT_MAX / REDLOCK_KEY_MAX, REDLOCK_KEY_MAX);
   fake_begin_release(world, lock);
   assert_int_equal(lock->awaited, 1);
   world->nodes[0].blocked = true;
@@ -200,11 +167,10 @@ TEST(release_waits_for_room_in_a_full_queue) {
 }
 
 TEST(acquire_uses_a_node_that_came_back) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   world->nodes[2].policy = FAKE_REFUSES;
-  rl_lock *lock = start_once(world);
-  a_majority_answers(world);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  start_once();
+  assert_error(majority_answers(), REDLOCK_OK);
   assert_error(fake_release(world, lock), REDLOCK_OK);
   world->nodes[2].policy = FAKE_ACCEPTS;
   fake_pass(world, 50 * MS); /* the first back-off */
@@ -215,17 +181,16 @@ TEST(acquire_uses_a_node_that_came_back) {
 
 /* ------------------------------------------------------------------------- idle connections */
 
-static fake_world *idle_world(redlock_duration keep_us) {
-  fake_world *world = fake_world_new(1);
+static void open_idle(redlock_duration keep_us) {
+  world = fake_world_new(1);
   world->core.keep_us = keep_us;
-  rl_lock *lock = fake_lock(world, KEY, NULL);
+  lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_int_equal(world->nodes[0].connections, 1);
-  return world;
 }
 
 TEST(idle_connection_is_kept_where_sockets_have_no_keepalive) {
-  fake_world *world = idle_world(RL_LINK_IDLE_US);
+  open_idle(RL_LINK_IDLE_US);
   for (unsigned i = 0; i < 3; i++) {
     redlock_time due_us = world->now_us + 10 * SECONDS;
     assert_int_equal(rl_core_deadline(&world->core), due_us);
@@ -242,7 +207,7 @@ TEST(idle_connection_is_kept_where_sockets_have_no_keepalive) {
 
 /* A NAT has forgotten it: what is sent is lost, and nothing tells. */
 TEST(idle_connection_that_is_silent_is_replaced_before_it_is_needed) {
-  fake_world *world = idle_world(RL_LINK_IDLE_US);
+  open_idle(RL_LINK_IDLE_US);
   world->nodes[0].policy = FAKE_SILENT;
   fake_pass(world, 10 * SECONDS);
   assert_int_equal(world->nodes[0].queued, 1);
@@ -251,12 +216,12 @@ TEST(idle_connection_that_is_silent_is_replaced_before_it_is_needed) {
   fake_pass(world, 3 * SECONDS);
   assert_int_equal(world->nodes[0].connections, 2);
   assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_UP);
-  rl_lock *lock = fake_lock(world, "other", NULL);
+  lock = fake_lock(world, "other", NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
 }
 
 TEST(idle_connection_is_left_to_sockets_with_keepalive) {
-  fake_world *world = idle_world(0);
+  open_idle(0);
   world->nodes[0].policy = FAKE_SILENT;
   fake_pass(world, 60 * SECONDS);
   assert_int_equal(world->nodes[0].queued, 0);
@@ -264,8 +229,7 @@ TEST(idle_connection_is_left_to_sockets_with_keepalive) {
 
 /* Nodes 0 and 1 are one server. Node 2 does not answer the extend. */
 TEST(extend_counts_two_nodes_of_one_server_once) {
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = start_once(world);
+  begin_once(3);
   fake_answer(world, 0);
   (void)fake_reply(world, 1, "$-1\r\n");
   fake_answer(world, 2);
@@ -293,24 +257,23 @@ TEST(extend_counts_two_nodes_of_one_server_once) {
 #define READONLY "-READONLY You can't write against a read only replica.\r\n"
 
 /* Node 0 of three refuses to write; the others grant. */
-static rl_lock *held_beside_a_replica(fake_world *world, const char *refusal) {
-  rl_lock *lock = start_once(world);
+static void held_beside_a_replica(const char *refusal) {
+  start_once();
   (void)fake_reply(world, 0, refusal);
   fake_answer(world, 1);
   fake_answer(world, 2);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  return lock;
 }
 
 /* After a fail-over the name leads to another server, while this connection stays up. */
 static void refusing_node_is_connected_anew(const char *refusal, const char *text) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   const rl_node *node = world->core.nodes[0];
-  rl_lock *lock = fake_lock(world, "first", NULL);
+  lock = fake_lock(world, "first", NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   fake_pass(world, 2 * SECONDS);
   unsigned before = world->nodes[0].connections;
-  (void)held_beside_a_replica(world, refusal);
+  held_beside_a_replica(refusal);
   assert_int_equal(world->nodes[0].connections, before + 1); /* at once: it had lasted */
   assert_true(node->read_only);
   assert_string_equal(node->error, text);
@@ -340,11 +303,11 @@ TEST(master_without_replicas_is_connected_anew) {
  * forgotten.
  */
 TEST(reply_that_follows_a_refusal_to_write_counts) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   rl_lock *held = fake_lock(world, "held", NULL);
   assert_error(fake_hold(world, held), REDLOCK_OK);
   fake_pass(world, 2 * SECONDS);
-  rl_lock *first = start_once(world);
+  start_once();
   rl_lock *second = fake_lock(world, "second", NULL);
   fake_begin_acquire(world, second);
   unsigned before = world->nodes[0].connections;
@@ -352,7 +315,7 @@ TEST(reply_that_follows_a_refusal_to_write_counts) {
   assert_int_equal(fake_take(world, 0).verb, FAKE_SET);
   fake_deliver(world, 0, READONLY "+OK\r\n");
   assert_int_equal(world->nodes[0].connections, before + 1);
-  assert_int_equal(first->votes[0].vote, REDLOCK_VOTE_ERROR);
+  assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_ERROR);
   assert_int_equal(second->votes[0].vote, REDLOCK_VOTE_GRANTED);
   assert_string_equal(world->core.nodes[0]->error,
                       "READONLY You can't write against a read only replica.");
@@ -362,10 +325,10 @@ TEST(reply_that_follows_a_refusal_to_write_counts) {
 }
 
 TEST(readonly_node_stays_down_until_it_has_written) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   const rl_node *node = world->core.nodes[0];
-  rl_lock *lock = held_beside_a_replica(
-      world, "-ERR Error running script: @user_script: 1: -READONLY You can't write\r\n");
+  held_beside_a_replica(
+      "-ERR Error running script: @user_script: 1: -READONLY You can't write\r\n");
   fake_pass(world, 60 * MS);
   fake_settle(world);
   assert_int_equal(node->link.phase, RL_LINK_UP);
@@ -383,8 +346,8 @@ TEST(readonly_node_stays_down_until_it_has_written) {
 
 TEST(permanent_replica_is_not_connected_again_and_again) {
   redlock_options once = fake_once();
-  fake_world *world = fake_world_new(3);
-  rl_lock *lock = fake_lock(world, KEY, &once);
+  world = fake_world_new(3);
+  lock = fake_lock(world, KEY, &once);
   for (unsigned i = 0; i < 1000; i++) { /* 10 s of a lock that is taken and released all the time */
     fake_begin_acquire(world, lock);
     while (world->nodes[0].queued > 0) {

@@ -3,14 +3,13 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "keys.h"
-#include "world_steps.h"
+#include "lease_world.h"
 
 static const char ONE[] = "1111111111111111111111111111111111111111";
 static const char TWO[] = "two of another library";
 
-static rl_lock *begin(fake_world *world, const char *token) {
-  rl_lock *lock = fake_lock(world, KEY, NULL);
+static void begin_force(const char *token) {
+  lock = fake_lock(world, KEY, NULL);
   assert_error(
       rl_lock_ask(lock, world->now_us, RL_OPERATION_FORCE_RELEASE,
                   &(rl_question){.token = token,
@@ -18,19 +17,18 @@ static rl_lock *begin(fake_world *world, const char *token) {
                   true),
       REDLOCK_OK);
   fake_turn(world);
-  return lock;
 }
 
-static void put(fake_world *world, unsigned node, const char *token) {
+static void put(unsigned node, const char *token) {
   fake_store_put(&world->nodes[node].store, KEY, token, REDLOCK_NEVER);
 }
 
 TEST(force_release_deletes_only_named_token) {
-  fake_world *world = fake_world_new(5);
+  world = fake_world_new(5);
   for (unsigned i = 0; i < 4; i++) {
-    put(world, i, i < 2 ? TWO : ONE);
+    put(i, i < 2 ? TWO : ONE);
   }
-  rl_lock *lock = begin(world, TWO);
+  begin_force(TWO);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_ptr_equal(rl_core_next_ended(&world->core), lock);
@@ -42,10 +40,10 @@ TEST(force_release_deletes_only_named_token) {
 
 TEST(force_release_of_unheld_token_is_not_held) {
   char message[256];
-  fake_world *world = fake_world_new(3);
-  put(world, 0, ONE);
-  put(world, 1, ""); /* of another type */
-  rl_lock *lock = begin(world, TWO);
+  world = fake_world_new(3);
+  put(0, ONE);
+  put(1, ""); /* of another type */
+  begin_force(TWO);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_NOT_HELD);
   assert_string_equal(rl_lock_message(lock, message, sizeof message),
@@ -55,10 +53,10 @@ TEST(force_release_of_unheld_token_is_not_held) {
 
 TEST(any_token_deletes_whatever_key_holds) {
   char message[256];
-  fake_world *world = fake_world_new(3);
-  put(world, 0, ONE);
-  put(world, 1, "");
-  rl_lock *lock = begin(world, NULL);
+  world = fake_world_new(3);
+  put(0, ONE);
+  put(1, "");
+  begin_force(NULL);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
@@ -74,15 +72,15 @@ TEST(any_token_deletes_whatever_key_holds) {
 /* It could meet the key of the next holder. */
 TEST(force_release_is_sent_once) {
   for (unsigned any = 0; any <= 1; any++) {
-    fake_world *world = fake_world_new(3);
-    rl_lock *lock = begin(world, any ? NULL : ONE);
+    world = fake_world_new(3);
+    begin_force(any ? NULL : ONE);
     fake_break(world, 0, "it was cut");
     fake_reply(world, 1, "-LOADING Redis is loading the dataset in memory\r\n");
     fake_pass(world, 101 * MS); /* The third does not answer. */
     assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
     rl_lock_free(lock, world->now_us);
-    put(world, 0, TWO);
-    put(world, 1, TWO);
+    put(0, TWO);
+    put(1, TWO);
     for (unsigned i = 0; i < 20; i++) {
       fake_pass(world, SECONDS);
       assert_int_equal(world->nodes[0].queued, 0);
@@ -93,10 +91,10 @@ TEST(force_release_is_sent_once) {
 }
 
 TEST(force_release_waits_for_all_nodes) {
-  fake_world *world = fake_world_new(3);
-  put(world, 0, ONE);
-  put(world, 1, ONE);
-  rl_lock *lock = begin(world, ONE);
+  world = fake_world_new(3);
+  put(0, ONE);
+  put(1, ONE);
+  begin_force(ONE);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
@@ -106,11 +104,11 @@ TEST(force_release_waits_for_all_nodes) {
 
 TEST(force_release_of_minority_is_unavailable_and_names_nodes) {
   char message[512];
-  fake_world *world = fake_world_new(3);
-  put(world, 0, ONE);
+  world = fake_world_new(3);
+  put(0, ONE);
   world->nodes[1].policy = FAKE_REFUSES;
   world->nodes[2].policy = FAKE_HANGS;
-  rl_lock *lock = begin(world, ONE);
+  begin_force(ONE);
   fake_settle(world);
   fake_pass(world, 101 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
@@ -120,11 +118,11 @@ TEST(force_release_of_minority_is_unavailable_and_names_nodes) {
 }
 
 TEST(force_released_lock_can_be_acquired) {
-  fake_world *world = fake_world_new(3);
+  world = fake_world_new(3);
   for (unsigned i = 0; i < 3; i++) {
-    put(world, i, ONE);
+    put(i, ONE);
   }
-  rl_lock *lock = begin(world, ONE);
+  begin_force(ONE);
   fake_settle(world);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_FORCE_RELEASE,

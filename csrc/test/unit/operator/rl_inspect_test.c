@@ -3,36 +3,33 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "keys.h"
+#include "lease_world.h"
 #include "lock/rl_round.h"
 #include "operator/rl_inspect.h"
-#include "world_steps.h"
 
 static const char ONE[] = "1111111111111111111111111111111111111111";
 static const char TWO[] = "two of another library";
 
-static rl_lock *begin(fake_world *world) {
-  rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_INSPECT, NULL, true), REDLOCK_OK);
-  fake_turn(world);
-  return lock;
+static void begin_inspect(void) {
+  lock = fake_lock(world, KEY, NULL);
+  fake_begin_ask(world, lock, RL_OPERATION_INSPECT);
 }
 
-static const rl_inspected *of(const rl_lock *lock, unsigned node) {
+/* What |node| has answered. */
+static const rl_inspected *of(unsigned node) {
   const rl_inspected *inspected = rl_inspect_of(lock, node);
   assert_non_null(inspected);
   return inspected;
 }
 
-static void put(fake_world *world, unsigned node, const char *token, redlock_duration left_us) {
-  fake_store_put(&world->nodes[node].store, KEY, token,
-                 left_us == REDLOCK_NEVER ? REDLOCK_NEVER : world->now_us + left_us);
+static void put(unsigned node, const char *token, redlock_duration left_us) {
+  fake_store_put(&world->nodes[node].store, KEY, token, world->now_us + left_us);
 }
 
 TEST(inspection_changes_no_key) {
-  fake_world *world = fake_world_new(3);
-  put(world, 0, ONE, 5 * SECONDS);
-  rl_lock *lock = begin(world);
+  world = fake_world_new(3);
+  put(0, ONE, 5 * SECONDS);
+  begin_inspect();
   fake_settle(world);
   rl_lock_free(lock, world->now_us);
   fake_pass(world, SECONDS);
@@ -45,13 +42,13 @@ TEST(inspection_changes_no_key) {
 
 TEST(token_of_majority_is_holder) {
   for (unsigned ones = 0; ones <= 5; ones++) {
-    fake_world *world = fake_world_new(5);
+    world = fake_world_new(5);
     redlock_duration ttl_us = 0;
     unsigned nodes = 0;
     for (unsigned i = 0; i < 5; i++) {
-      put(world, i, i < ones ? ONE : TWO, (i + 1) * SECONDS);
+      put(i, i < ones ? ONE : TWO, (i + 1) * SECONDS);
     }
-    rl_lock *lock = begin(world);
+    begin_inspect();
     fake_settle(world);
     const rl_inspected *holder = rl_inspect_holder(lock, &ttl_us, &nodes);
     assert_non_null(holder);
@@ -63,12 +60,12 @@ TEST(token_of_majority_is_holder) {
 }
 
 TEST(half_of_nodes_is_no_holder) {
-  fake_world *world = fake_world_new(4);
+  world = fake_world_new(4);
   redlock_duration ttl_us;
   unsigned nodes;
-  put(world, 0, ONE, SECONDS);
-  put(world, 1, ONE, SECONDS);
-  rl_lock *lock = begin(world);
+  put(0, ONE, SECONDS);
+  put(1, ONE, SECONDS);
+  begin_inspect();
   assert_null(rl_inspect_holder(lock, &ttl_us, &nodes));
   fake_settle(world);
   assert_null(rl_inspect_holder(lock, &ttl_us, &nodes));
@@ -76,23 +73,23 @@ TEST(half_of_nodes_is_no_holder) {
 }
 
 TEST(late_answer_is_not_of_next_inspection) {
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = begin(world);
+  world = fake_world_new(1);
+  begin_inspect();
   fake_pass(world, 101 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   fake_begin_ask(world, lock, RL_OPERATION_INSPECT);
-  put(world, 0, ONE, SECONDS);
+  put(0, ONE, SECONDS);
   (void)fake_answer(world, 0); /* to the first question */
-  assert_int_equal(of(lock, 0)->state, REDLOCK_KEY_UNKNOWN);
+  assert_int_equal(of(0)->state, REDLOCK_KEY_UNKNOWN);
   fake_store_remove(&world->nodes[0].store, KEY);
   (void)fake_answer(world, 0);
-  assert_int_equal(of(lock, 0)->state, REDLOCK_KEY_FREE);
+  assert_int_equal(of(0)->state, REDLOCK_KEY_FREE);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
 }
 
 TEST(broken_connection_leaves_key_state_unknown) {
-  fake_world *world = fake_world_new(1);
-  rl_lock *lock = begin(world);
+  world = fake_world_new(1);
+  begin_inspect();
   fake_break(world, 0, "it was cut");
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   fake_pass(world, SECONDS);
@@ -129,14 +126,14 @@ TEST(answers_are_read_strictly) {
       {"$-1\r\n", REDLOCK_KEY_FREE, 0, 0, ""},
   };
   for (unsigned i = 0; i < COUNT_OF(rows); i++) {
-    fake_world *world = fake_world_new(1);
-    rl_lock *lock = begin(world);
+    world = fake_world_new(1);
+    begin_inspect();
     (void)fake_reply(world, 0, rows[i].reply);
     assert_error(rl_lock_result(lock), REDLOCK_OK);
-    assert_int_equal(of(lock, 0)->state, rows[i].state);
-    assert_int_equal(of(lock, 0)->token_length, rows[i].token_length);
+    assert_int_equal(of(0)->state, rows[i].state);
+    assert_int_equal(of(0)->token_length, rows[i].token_length);
     if (rows[i].reason != NULL) {
-      assert_true(of(lock, 0)->ttl_us == rows[i].ttl_us);
+      assert_true(of(0)->ttl_us == rows[i].ttl_us);
       assert_string_equal(rl_round_reason(lock, 0), rows[i].reason);
     }
   }
@@ -149,29 +146,29 @@ TEST(token_may_have_maximal_length) {
     memset(value, 'a', length);
     value[length] = '\0';
     (void)snprintf(reply, sizeof reply, "$%zu\r\nstring 5000 %s\r\n", length + 12, value);
-    fake_world *world = fake_world_new(1);
-    rl_lock *lock = begin(world);
+    world = fake_world_new(1);
+    begin_inspect();
     (void)fake_reply(world, 0, reply);
-    assert_int_equal(of(lock, 0)->state, more == 0 ? REDLOCK_KEY_HELD : REDLOCK_KEY_OTHER);
-    assert_int_equal(of(lock, 0)->token_length, more == 0 ? length : 0);
+    assert_int_equal(of(0)->state, more == 0 ? REDLOCK_KEY_HELD : REDLOCK_KEY_OTHER);
+    assert_int_equal(of(0)->token_length, more == 0 ? length : 0);
   }
 }
 
 TEST(reply_that_is_no_answer_ends_connection) {
   static const char *const replies[] = {"+OK\r\n", ":1\r\n", "*0\r\n"};
   for (unsigned i = 0; i < COUNT_OF(replies); i++) {
-    fake_world *world = fake_world_new(1);
-    rl_lock *lock = begin(world);
+    world = fake_world_new(1);
+    begin_inspect();
     (void)fake_reply(world, 0, replies[i]);
     assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
-    assert_int_equal(of(lock, 0)->state, REDLOCK_KEY_UNKNOWN);
+    assert_int_equal(of(0)->state, REDLOCK_KEY_UNKNOWN);
   }
 }
 
 TEST(cancelled_or_freed_lock_leaves_no_answers) {
   for (unsigned freed = 0; freed <= 1; freed++) {
-    fake_world *world = fake_world_new(3);
-    rl_lock *lock = begin(world);
+    world = fake_world_new(3);
+    begin_inspect();
     if (freed) {
       rl_lock_free(lock, world->now_us);
     } else {
@@ -215,10 +212,10 @@ TEST(fence_of_holder_is_that_of_a_majority) {
        0},
   };
   for (unsigned i = 0; i < COUNT_OF(rows); i++) {
-    fake_world *world = fake_world_new(3);
+    world = fake_world_new(3);
     redlock_duration ttl_us;
     unsigned nodes;
-    rl_lock *lock = begin(world);
+    begin_inspect();
     for (unsigned node = 0; node < 3; node++) {
       (void)fake_reply(world, node, rows[i].replies[node]);
     }
