@@ -303,38 +303,38 @@ TEST(wakeup_reaches_a_thread_that_falls_asleep) {
 }
 
 #define GROUP_MISSING 9 /* one more than are posted at once: one may be woken to poll */
-#define CROWD 14
+#define GROUP 14
 
-static call crowd[CROWD];
+static call group[GROUP];
 
 /* They sleep, and the first ones will be missing after they are woken. */
-static void begin_crowd(void) {
-  for (unsigned i = 0; i < CROWD; i++) {
-    crowd[i] = (call){.lock = patient_lock(), .held_up = i < GROUP_MISSING};
-    begin(&crowd[i]);
-    eventually(sleeps(&crowd[i]));
+static void begin_group(void) {
+  for (unsigned i = 0; i < GROUP; i++) {
+    group[i] = (call){.lock = patient_lock(), .held_up = i < GROUP_MISSING};
+    begin(&group[i]);
+    eventually(sleeps(&group[i]));
   }
   eventually(polls(&poller));
 }
 
-static void cancel_crowd(void) {
-  for (unsigned i = 0; i < CROWD; i++) {
-    redlock_lock_cancel(crowd[i].lock);
+static void cancel_group(void) {
+  for (unsigned i = 0; i < GROUP; i++) {
+    redlock_lock_cancel(group[i].lock);
   }
 }
 
 /* All that can come do so; then the missing ones do. */
-static void end_crowd(void) {
-  for (unsigned i = GROUP_MISSING; i < CROWD; i++) {
-    eventually(result_of(&crowd[i]) == REDLOCK_E_CANCELLED);
+static void end_group(void) {
+  for (unsigned i = GROUP_MISSING; i < GROUP; i++) {
+    eventually(result_of(&group[i]) == REDLOCK_E_CANCELLED);
   }
   for (unsigned i = 0; i < GROUP_MISSING; i++) {
-    assert_int_equal(result_of(&crowd[i]), REDLOCK_PENDING);
+    assert_int_equal(result_of(&group[i]), REDLOCK_PENDING);
   }
   atomic_store(&let_go, true);
-  for (unsigned i = 0; i < CROWD; i++) {
-    end(&crowd[i]);
-    assert_error(result_of(&crowd[i]), REDLOCK_E_CANCELLED);
+  for (unsigned i = 0; i < GROUP; i++) {
+    end(&group[i]);
+    assert_error(result_of(&group[i]), REDLOCK_E_CANCELLED);
   }
   assert_null(rl_callers_first(&client->callers.asleep));
   assert_null(rl_callers_first(&client->callers.unposted));
@@ -344,8 +344,8 @@ static void end_crowd(void) {
 static unsigned unposted_count(void) {
   unsigned count = 0;
   rl_client_enter(client);
-  for (unsigned i = 0; i < CROWD; i++) {
-    const rl_caller *caller = rl_caller_of(crowd[i].lock);
+  for (unsigned i = 0; i < GROUP; i++) {
+    const rl_caller *caller = rl_caller_of(group[i].lock);
     count += caller != NULL && caller->unposted;
   }
   rl_client_leave(client);
@@ -353,26 +353,26 @@ static unsigned unposted_count(void) {
 }
 
 TEST(woken_threads_are_posted_eight_at_a_time) {
-  begin_crowd();
+  begin_group();
   atomic_store(&hold_poller_up, true);
-  cancel_crowd();
-  assert_int_equal(unposted_count(), CROWD - 8);
-  assert_int_equal(unposted_count(), CROWD - 8);
+  cancel_group();
+  assert_int_equal(unposted_count(), GROUP - 8);
+  assert_int_equal(unposted_count(), GROUP - 8);
   atomic_store(&hold_poller_up, false);
-  end_crowd();
+  end_group();
 }
 
 TEST(eight_missing_threads_delay_no_other_thread) {
-  begin_crowd();
-  cancel_crowd();
-  end_crowd();
+  begin_group();
+  cancel_group();
+  end_group();
 }
 
 /* The poller leaves, too, and no thread is left to poll. */
 TEST(missing_threads_delay_no_thread_after_a_wakeup) {
-  begin_crowd();
+  begin_group();
   redlock_client_wakeup(client);
-  end_crowd();
+  end_group();
 }
 
 int main(void) {
