@@ -208,8 +208,8 @@ static void note_begun(lua_State *L, rl_lua_lock *self, rl_operation operation, 
  *
  *     driver's table, true, writers, clock    it is in flight: wake these writers, and the clock
  *     driver's table, false, writers, clock   it has ended, and has a result
- *     driver's table, nil, slot               it has not begun: the caller in that slot must take the
- *                                             result of the last operation first
+ *     driver's table, nil, slot               it has not begun: the caller in that slot must first
+ *                                             take the result of the last operation
  *     nil, message, code                      it has failed
  *     false                                   the client of the lock blocks
  */

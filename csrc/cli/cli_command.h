@@ -3,16 +3,18 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * CMD-1. The command gets the signal mask and dispositions of our parent. No signal is lost between
- *        fork and exec.
- * CMD-2. If this process dies, the kernel sends the command a signal, SIGTERM or SIGKILL, and the
- *        canary does so to all processes with the mark of this run. After a time the canary sends
- *        SIGKILL (Linux).
- * CMD-3. Orphans of the command become our children (Linux), so that they can be found, and are
- *        reaped.
- * CMD-4. The canary is a process that only waits for signals. A signal for our process group or
- *        control group also ends the canary, and the command has got it as well. Otherwise it was
- *        for us alone. The canary has a name of its own: pkill(1) must not hit both.
+ * "This process" is redlock. The canary is a child of it that only waits for signals.
+ *
+ * CMD-1. The command gets the signal mask and dispositions that this process got from its parent.
+ *        No signal is lost between fork and exec.
+ * CMD-2. If this process dies, the kernel sends the command a signal, SIGTERM or SIGKILL. The
+ *        canary sends the same signal to all processes with the mark of this run, and SIGKILL after
+ *        a time (Linux).
+ * CMD-3. Orphans of the command become children of this process (Linux), so that it can find and
+ *        reap them.
+ * CMD-4. A signal that ends the canary went to the whole process group or control group, so the
+ *        command has got it, too. Any other signal was for this process alone. The canary has a
+ *        name of its own: pkill(1) must not hit both.
  */
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H

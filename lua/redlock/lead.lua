@@ -62,19 +62,26 @@ local function failed(candidate, message, code)
   if code == "taken" then return end
   if is_rejected(candidate.client) then return pack(nil, message, code) end
   local answer = candidate.on_error and candidate.on_error(message, code)
-  if answer == "resign" or driver.pause and not driver.pause(candidate.client) then return pack(nil, message, code) end
+  if answer == "resign" then return pack(nil, message, code) end
+  local goes_on = not driver.pause or driver.pause(candidate.client)
+  if not goes_on then return pack(nil, message, code) end
 end
 
--- LEAD-4. The lease ended while fn ran: message and code first, then the results of fn.
-local function outlived(message, code, answer, ...)
+-- LEAD-4. The term has ended, and the lock was held to its end: `answer` and `...` are of fn.
+local function ended_in_time(answer, ...)
+  if answer == "resign" then return pack(true, ...) end
+end
+
+-- LEAD-4. The term has ended after its lease: `answer` and `...` are of fn.
+local function ended_late(message, code, answer, ...)
   if answer == "resign" then return pack(nil, message, code, ...) end
 end
 
--- LEAD-4. A term has ended: |ok| and the results of fn; or nil and the arguments of outlived().
-local function ended(candidate, ok, answer, ...)
+-- LEAD-4. A term has ended. The arguments after `held` are those of one of the functions above.
+local function ended(candidate, held, ...)
   candidate.led, candidate.wait = false, candidate.limit or FIRST
-  if not ok then return outlived(answer, ...) end
-  if answer == "resign" then return pack(true, ...) end
+  if held then return ended_in_time(...) end
+  return ended_late(...)
 end
 
 -- Acts on the results of section.run(): a term has ended, or an acquire has failed.

@@ -24,7 +24,8 @@
 ---                      undoes attend(); the caller may close the descriptor afterwards
 ---   block(handle)      optional: waits outside of a loop until the client must be processed
 ---   outside            if there is no block(): advice for messages
----   collects           true if the loop refers to waiting coroutines, and drops dead ones
+---   collects           true if the loop keeps waiting coroutines alive and drops dead ones: then
+---                      the client refers to waits only weakly
 
 local options = require "redlock.options"
 if options.inside_nginx() then

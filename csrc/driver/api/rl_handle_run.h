@@ -39,13 +39,15 @@ int rl_handle_start(redlock_lock *lock, const rl_request *request);
 int rl_handle_keep(redlock_lock *lock);
 
 /*
- * A blocking call in steps, for a caller that has to do something else while it waits: prepare; if
- * that returned REDLOCK_OK, begin; go on while the operation is pending; end. Preparing returns
- * what the blocking call would return at once. The next two return REDLOCK_OK, or an error for
- * rl_handle_end(). Going on returns after each turn, after each signal of this thread, when Lua
- * code has to supply credentials, and after |patience_us|. Ended with an error, the operation is
- * cancelled with it. rl_handle_outcome() is the result. Other threads may use the client between
- * the steps.
+ * A blocking call in steps, for a caller that has something else to do while it waits:
+ *   1. rl_handle_prepare() returns what the blocking call would return at once. Unless that is
+ *      REDLOCK_OK, there are no further steps.
+ *   2. rl_handle_begin() returns REDLOCK_OK, or an error for step 4.
+ *   3. rl_handle_go_on(), while the operation is pending: returns after each turn, after each
+ *      signal of this thread, when Lua code must supply credentials, and after |patience_us|.
+ *      Returns REDLOCK_OK, or an error for step 4.
+ *   4. rl_handle_end() cancels the operation if |error| is not REDLOCK_OK.
+ * rl_handle_outcome() is the result. Other threads may use the client between the steps.
  */
 int rl_handle_prepare(redlock_lock *lock, const rl_request *request);
 int rl_handle_begin(redlock_lock *lock);

@@ -30,8 +30,9 @@
 /* --------------------------------------------------------------------------------------- input */
 
 /*
- * A port for TLS closes a bare connection before any reply. So does a proxy that does not know
- * CLIENT SETNAME, but not the next connection, which does not send it.
+ * A port for TLS closes a connection without TLS before any reply. A proxy that does not know
+ * CLIENT SETNAME closes only the first connection, because the next one skips that command. So a
+ * connection that skips it and is closed probably leads to a TLS port.
  */
 static void rl_turn_explain(redlock_client *client, unsigned node) {
   char reason[RL_STREAM_ERROR_MAX];

@@ -1,6 +1,6 @@
 /*
- * Users and passwords on real servers. spec/credentials_spec.lua has passwords of any bytes, rotated
- * ones, and functions that answer at once.
+ * Users and passwords on real servers. spec/credentials_spec.lua has passwords of any bytes,
+ * rotated ones, and functions that answer at once.
  *
  * SPDX-License-Identifier: MIT
  */
