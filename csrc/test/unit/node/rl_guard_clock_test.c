@@ -11,45 +11,39 @@
 #include "lease/rl_renew.h"
 #include "lock/rl_round.h"
 
-/* A lock that is held; the node's clock is stepped, and then it is extended. */
-static fake_world *stepped(unsigned count, rl_lock **lock, unsigned node, redlock_duration by_us) {
-  fake_world *world = used(count, lock);
-  assert_error(fake_hold(world, *lock), REDLOCK_OK);
+/* Opens a world whose lock is held. The clock of node 1 is stepped, and the lease is extended. */
+static void step_under_lease(redlock_duration by_us) {
+  used(3);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
   fake_pass(world, 1 * SECONDS);
-  world->nodes[node].store.ahead_us += by_us;
-  assert_error(rl_lock_extend(*lock, world->now_us, 0, false), REDLOCK_OK);
-  fake_settle(world);
-  return world;
+  world->nodes[1].store.ahead_us += by_us;
+  assert_error(fake_extend(world, lock, 0), REDLOCK_OK);
 }
 
 TEST(step_quarantines_its_node) {
-  rl_lock *lock;
-  fake_world *world = stepped(3, &lock, 1, 21 * MS);
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  step_under_lease(21 * MS);
   assert_votes(lock, "ggg"); /* An extend counts: it takes nothing that was free. */
   assert_contains(world->nodes[1].store.record, " clock ");
   assert_null(strstr(world->nodes[0].store.record, " clock "));
   assert_error(fake_release(world, lock), REDLOCK_OK);
-  assert_hold(world, lock, REDLOCK_OK, "gqg");
+  assert_hold(lock, REDLOCK_OK, "gqg");
   assert_reason(lock, 1, "for 24.1 s more: its clock was stepped");
   assert_error(fake_release(world, lock), REDLOCK_OK);
   fake_pass(world, QUARANTINE);
-  assert_hold(world, lock, REDLOCK_OK, "ggg");
+  assert_hold(lock, REDLOCK_OK, "ggg");
 }
 
 TEST(small_drift_is_permitted) {
-  rl_lock *lock;
-  fake_world *world = stepped(3, &lock, 1, 20 * MS);
+  step_under_lease(20 * MS);
   assert_null(strstr(world->nodes[1].store.record, " clock "));
-  assert_int_equal(guard_of(world, 1)->state, RL_GUARD_KNOWN);
+  assert_int_equal(guard_of(1)->state, RL_GUARD_KNOWN);
 }
 
 TEST(wrong_clock_delays_the_record_until_corrected) {
-  rl_lock *lock;
-  fake_world *world = stepped(3, &lock, 1, 10 * SECONDS);
+  step_under_lease(10 * SECONDS);
   assert_string_equal(world->nodes[1].store.record, "");
   assert_error(fake_release(world, lock), REDLOCK_OK);
-  assert_hold(world, lock, REDLOCK_OK, "gqg");
+  assert_hold(lock, REDLOCK_OK, "gqg");
   assert_reason(lock, 1, "its clock is 10.0 s ahead of those of the other nodes");
   assert_error(fake_release(world, lock), REDLOCK_OK);
   world->nodes[1].store.ahead_us = 0;
@@ -60,19 +54,17 @@ TEST(wrong_clock_delays_the_record_until_corrected) {
 }
 
 TEST(vote_that_reveals_a_step_does_not_count) {
-  rl_lock *lock;
-  fake_world *world = used(3, &lock);
+  used(3);
   world->nodes[1].store.ahead_us = 100 * MS;
   fake_store_put(&world->nodes[2].store, KEY, OTHER, world->now_us + 5 * SECONDS);
-  assert_hold(world, lock, REDLOCK_E_TAKEN, "gqt");
+  assert_hold(lock, REDLOCK_E_TAKEN, "gqt");
   fake_pass(world, 200 * MS);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 1); /* The key that was set there is released. */
 }
 
 TEST(equal_steps_of_a_majority_are_the_clients_clock) {
-  rl_lock *lock;
-  fake_world *world = used(3, &lock);
+  used(3);
   char before[FAKE_RECORD_MAX + 1];
   (void)snprintf(before, sizeof before, "%s", world->nodes[0].store.record);
   for (unsigned i = 0; i < 3; i++) {
@@ -81,42 +73,41 @@ TEST(equal_steps_of_a_majority_are_the_clients_clock) {
   fake_pass(world, 1 * SECONDS);
   assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
   assert_string_equal(world->nodes[0].store.record, before);
-  assert_hold(world, lock, REDLOCK_E_UNAVAILABLE, "qqq");
+  assert_hold(lock, REDLOCK_E_UNAVAILABLE, "qqq");
   assert_reason(lock, 0, "for 24.1 s more: its clock was stepped");
   fake_pass(world, QUARANTINE);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
 }
 
 TEST(step_recorded_by_another_client_needs_no_new_record) {
-  rl_lock *lock;
-  fake_world *world = used(3, &lock);
+  used(3);
   world->nodes[1].store.ahead_us = 500 * MS;
-  remember(world, 1, 5 * SECONDS, "clock");
-  assert_hold(world, lock, REDLOCK_OK, "gqg");
+  remember(1, 5 * SECONDS, "clock");
+  assert_hold(lock, REDLOCK_OK, "gqg");
   assert_reason(lock, 1, "for 19.1 s more: its clock was stepped");
 }
 
-/* A lock on two of three nodes that reports losses; and another, whose acquires show steps. */
-static fake_world *kept_on_two(rl_lock **kept, rl_lock **other, int8_t auto_extend) {
+static rl_lock *kept; /* of "kept": its lease is what the steps endanger */
+
+/* Opens a world where two of three nodes hold |kept|, which reports losses. */
+static void keep_on_two(int8_t auto_extend) {
   redlock_options options = ONCE;
   options.auto_extend = auto_extend;
   options.notify_lost = REDLOCK_YES;
-  fake_world *world = used(3, other);
-  *kept = fake_lock(world, "kept", &options);
+  used(3);
+  kept = fake_lock(world, "kept", &options);
   fake_store_put(&world->nodes[2].store, "kept", OTHER, world->now_us + 5 * SECONDS);
-  assert_error(fake_hold(world, *kept), REDLOCK_OK);
-  assert_int_equal(rl_margin_of(*kept, world->now_us), 0);
+  assert_error(fake_hold(world, kept), REDLOCK_OK);
+  assert_int_equal(rl_margin_of(kept, world->now_us), 0);
   fake_pass(world, 1 * SECONDS);
-  return world;
 }
 
 TEST(step_warns_holder_without_quorum_and_extends_at_once) {
-  rl_lock *kept, *other;
   redlock_time since_us;
-  fake_world *world = kept_on_two(&kept, &other, REDLOCK_YES);
+  keep_on_two(REDLOCK_YES);
   redlock_time deadline_us = kept->deadline_us;
   world->nodes[1].store.ahead_us += 100 * MS;
-  fake_begin_acquire(world, other);
+  fake_begin_acquire(world, lock);
   assert_null(rl_loss_next(&world->core, world->now_us));
   (void)fake_answer(world, 1);
   assert_int_equal(rl_margin_of(kept, world->now_us), 0); /* The node does not vote. */
@@ -136,12 +127,11 @@ TEST(step_warns_holder_without_quorum_and_extends_at_once) {
 
 /* A broken clock or a hostile node must not make clients flood the nodes. */
 TEST(repeated_steps_cause_no_storm_of_extends) {
-  rl_lock *kept, *other;
-  fake_world *world = kept_on_two(&kept, &other, REDLOCK_YES);
+  keep_on_two(REDLOCK_YES);
   assert_error(fake_extend(world, kept, 0), REDLOCK_OK);
   unsigned before = world->nodes[0].extends;
   for (unsigned i = 0; i < 50; i++) {
-    guard_of(world, 1)->stepped = true;
+    guard_of(1)->stepped = true;
     rl_margin_suspect(&world->core, world->core.nodes[1]);
     rl_renew_warn_all(&world->core, world->now_us);
     fake_settle(world);
@@ -156,44 +146,44 @@ TEST(repeated_steps_cause_no_storm_of_extends) {
  * record.
  */
 TEST(moment_of_a_wrong_clock_deletes_the_record) {
-  rl_lock *kept, *other;
-  fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
+  keep_on_two(REDLOCK_NO);
   world->nodes[1].store.ahead_us += 3600 * SECONDS;
-  assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_settle(world);
   assert_string_equal(world->nodes[1].store.record, "");
   world->nodes[1].store.ahead_us -= 3600 * SECONDS;
   fake_pass(world, 2 * SECONDS);
-  assert_error(rl_lock_release(other, world->now_us, true), REDLOCK_OK);
+  assert_error(rl_lock_release(lock, world->now_us, true), REDLOCK_OK);
   fake_settle(world);
-  assert_error(rl_lock_acquire(other, world->now_us, NULL, false), REDLOCK_OK);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_settle(world);
-  assert_int_equal(other->votes[1].vote, REDLOCK_VOTE_QUARANTINED);
+  assert_int_equal(lock->votes[1].vote, REDLOCK_VOTE_QUARANTINED);
   assert_contains(world->nodes[1].store.record, "run1 "); /* Made when it was near again. */
 }
 
+static rl_lock *rival; /* wants what |kept| has */
+
 /*
- * A lock that two of three nodes have, and its rival. The clock of one of the two goes
- * forward, by so little that it is near the others yet: its key ends before its time.
+ * Opens a world where two of three nodes hold |kept|. The clock of node 1 will go forward, by so
+ * little that it stays near the others: its key ends before its time.
  */
-static fake_world *endangered(rl_lock **kept, rl_lock **rival) {
+static void endanger(void) {
   const redlock_options options = {.ttl_us = 10 * SECONDS, .retry_count = REDLOCK_RETRIES_NONE};
-  fake_world *world = used(3, rival);
-  *kept = fake_lock(world, "kept", &options);
-  *rival = fake_lock(world, "kept", &options);
+  used(3);
+  kept = fake_lock(world, "kept", &options);
+  rival = fake_lock(world, "kept", &options);
   fake_store_put(&world->nodes[2].store, "kept", OTHER, world->now_us + 500 * MS);
-  assert_error(fake_hold(world, *kept), REDLOCK_OK);
+  assert_error(fake_hold(world, kept), REDLOCK_OK);
   fake_pass(world, 8600 * MS);
-  return world;
 }
 
-static void step(fake_world *world) {
+static void step(void) {
   world->nodes[1].store.ahead_us += 1500 * MS;
   fake_store_remove(&world->nodes[1].store, "kept");
 }
 
-/* The rival gets nothing while the lock is held, and it is held yet. */
-static void assert_kept(fake_world *world, rl_lock *kept, rl_lock *rival) {
+/* The rival gets nothing while |kept| is held, and it still is. */
+static void assert_kept(void) {
   for (unsigned i = 0; i < 3; i++) {
     (void)fake_hold(world, rival);
     assert_true(rl_lock_remaining(kept, world->now_us) > 0);
@@ -202,21 +192,19 @@ static void assert_kept(fake_world *world, rl_lock *kept, rl_lock *rival) {
 }
 
 TEST(step_outlives_the_connection) {
-  rl_lock *kept, *rival;
-  fake_world *world = endangered(&kept, &rival);
-  step(world);
+  endanger();
+  step();
   fake_begin_acquire(world, rival);
   (void)fake_answer(world, 1); /* It shows the step. */
   fake_break(world, 1, "Connection reset by peer");
   fake_settle(world);
   fake_pass(world, 200 * MS);
-  assert_kept(world, kept, rival);
+  assert_kept();
 }
 
 TEST(step_outlives_a_failed_record) {
-  rl_lock *kept, *rival;
-  fake_world *world = endangered(&kept, &rival);
-  step(world);
+  endanger();
+  step();
   fake_begin_acquire(world, rival);
   for (unsigned i = 0; i < 3; i++) {
     (void)fake_answer(world, i);
@@ -231,15 +219,14 @@ TEST(step_outlives_a_failed_record) {
   assert_string_equal(world->nodes[1].queue[0].make, "clock");
   (void)fake_reply(world, 1, "-BUSY Redis is busy running a script.\r\n");
   fake_settle(world);
-  assert_int_equal(guard_of(world, 1)->state, RL_GUARD_REFUSED);
+  assert_int_equal(guard_of(1)->state, RL_GUARD_REFUSED);
   fake_pass(world, 1 * SECONDS);
-  assert_kept(world, kept, rival);
+  assert_kept();
 }
 
 TEST(step_of_a_refused_node_counts) {
-  rl_lock *kept, *rival;
-  fake_world *world = endangered(&kept, &rival);
-  rl_lock *third = fake_lock(world, "third", &ONCE);
+  endanger();
+  rl_lock *third = new_lock("third");
   assert_error(fake_hold(world, third), REDLOCK_OK);
   world->nodes[1].store.take_sha1[0] = '\0';
   fake_begin_acquire(world, rival);
@@ -247,21 +234,20 @@ TEST(step_of_a_refused_node_counts) {
   fake_turn(world);
   (void)fake_reply(world, 1, "-BUSY Redis is busy running a script.\r\n");
   fake_settle(world);
-  step(world);
+  step();
   assert_error(fake_extend(world, third, 0), REDLOCK_OK); /* and this shows the step. */
   fake_pass(world, 1 * SECONDS);
-  assert_kept(world, kept, rival);
+  assert_kept();
 }
 
 /* Another client made it long ago, not for this step. */
 TEST(unrelated_record_does_not_end_a_step) {
   static const char *const reasons[] = {"empty", "clock"};
   for (unsigned i = 0; i < COUNT_OF(reasons); i++) {
-    rl_lock *kept, *rival;
-    fake_world *world = endangered(&kept, &rival);
-    step(world);
-    remember(world, 1, QUARANTINE + 20 * SECONDS, reasons[i]);
-    assert_kept(world, kept, rival);
+    endanger();
+    step();
+    remember(1, QUARANTINE + 20 * SECONDS, reasons[i]);
+    assert_kept();
   }
 }
 
@@ -270,22 +256,20 @@ TEST(unrelated_record_does_not_end_a_step) {
  * replaced.
  */
 TEST(different_steps_are_those_of_the_nodes) {
-  rl_lock *kept, *rival;
-  fake_world *world = endangered(&kept, &rival);
-  step(world);
+  endanger();
+  step();
   world->nodes[0].store.ahead_us -= 400 * MS;
   assert_error(fake_hold(world, rival), REDLOCK_E_UNAVAILABLE);
   fake_settle(world);
   for (unsigned i = 0; i < 2; i++) {
     assert_contains(world->nodes[i].store.record, " clock ");
   }
-  assert_kept(world, kept, rival);
+  assert_kept();
 }
 
 /* No reply must first say that the node does not know it. */
 TEST(script_of_a_new_record_is_sent_as_text) {
-  rl_lock *lock;
-  fake_world *world = used(1, &lock);
+  used(1);
   world->nodes[0].store.ahead_us += 100 * MS;
   assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
   fake_settle(world);
@@ -298,18 +282,16 @@ TEST(script_of_a_new_record_is_sent_as_text) {
 }
 
 TEST(step_backwards_endangers_no_lease) {
-  rl_lock *kept, *other;
-  fake_world *world = kept_on_two(&kept, &other, REDLOCK_YES);
+  keep_on_two(REDLOCK_YES);
   world->nodes[1].store.ahead_us -= 100 * MS;
-  assert_error(fake_hold(world, other), REDLOCK_OK);
-  assert_int_equal(guard_of(world, 1)->why, RL_LINEAGE_CLOCK);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_int_equal(guard_of(1)->why, RL_LINEAGE_CLOCK);
   assert_int_equal(rl_margin_of(kept, world->now_us), 0);
   assert_int_equal(world->core.losses->count, 0);
 }
 
 TEST(extend_that_shows_the_step_and_confirms_needs_no_warning) {
-  rl_lock *kept, *other;
-  fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
+  keep_on_two(REDLOCK_NO);
   world->nodes[1].store.ahead_us += 100 * MS;
   assert_error(fake_extend(world, kept, 0), REDLOCK_OK);
   assert_int_equal(rl_margin_of(kept, world->now_us), 0);
@@ -318,13 +300,12 @@ TEST(extend_that_shows_the_step_and_confirms_needs_no_warning) {
 
 /* It had confirmed before. */
 TEST(node_stepped_during_an_extend_does_not_count) {
-  rl_lock *kept, *other;
   redlock_time since_us;
-  fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
+  keep_on_two(REDLOCK_NO);
   fake_begin_extend(world, kept, 0);
   (void)fake_answer(world, 1);
   world->nodes[1].store.ahead_us += 100 * MS;
-  fake_begin_acquire(world, other);
+  fake_begin_acquire(world, lock);
   (void)fake_answer(world, 1);
   fake_settle(world);
   assert_error(rl_lock_result(kept), REDLOCK_OK);
@@ -336,10 +317,9 @@ TEST(node_stepped_during_an_extend_does_not_count) {
 }
 
 TEST(node_that_lost_keys_does_not_count_in_the_margin) {
-  rl_lock *kept, *other;
-  fake_world *world = kept_on_two(&kept, &other, REDLOCK_NO);
+  keep_on_two(REDLOCK_NO);
   fake_store_flush(&world->nodes[1].store);
-  assert_error(fake_hold(world, other), REDLOCK_OK);
+  assert_error(fake_hold(world, lock), REDLOCK_OK);
   assert_int_equal(kept->lease->confirmed & ~kept->lease->suspect, 1);
   assert_int_equal(world->core.losses->count, 0); /* The clock has done nothing. */
 }

@@ -3,31 +3,30 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "lease/rl_guarding.h"
 #include "node/rl_guard.h"
 
 #include "guarded_world.h"
 #include "lease/rl_attach.h"
+#include "lease/rl_guarding.h"
 #include "lifecycle/rl_detach.h"
 #include "lock/rl_round.h"
 
 /* ------------------------------------------------------------------------------------- records */
 
 TEST(new_node_votes_after_the_longest_lease) {
-  fake_world *world = fresh(3);
-  rl_lock *lock = lock_of(world);
+  fresh(3);
   assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
-  assert_hold(world, lock, REDLOCK_E_UNAVAILABLE, "qqq");
+  assert_hold(lock, REDLOCK_E_UNAVAILABLE, "qqq");
   redlock_time made_us = world->now_us;
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(world->nodes[i].sets, 0);
     assert_contains(world->nodes[i].store.record, " empty nodes=3 quorum=2 max_ttl=20000 list=");
   }
   fake_pass(world, QUARANTINE - 1);
-  assert_hold(world, lock, REDLOCK_E_UNAVAILABLE, "qqq");
+  assert_hold(lock, REDLOCK_E_UNAVAILABLE, "qqq");
   fake_pass(world, 1);
   assert_int_equal(world->now_us, made_us + QUARANTINE);
-  assert_hold(world, lock, REDLOCK_OK, "ggg");
+  assert_hold(lock, REDLOCK_OK, "ggg");
 }
 
 TEST(quarantine_lasts_at_least_six_seconds) {
@@ -39,28 +38,26 @@ TEST(quarantine_lasts_at_least_six_seconds) {
                {3634 * MS, 6 * SECONDS},
                {REDLOCK_TTL_MAX_US, REDLOCK_TTL_MAX_US / 10 * 11 + 2 * SECONDS + 2 * MS}};
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
-    fake_world *world = fake_world_new_guarded(1, cases[i].max_ttl_us);
+    world = fake_world_new_guarded(1, cases[i].max_ttl_us);
     assert_int_equal(world->core.guards->quarantine_us, cases[i].quarantine_us);
   }
 }
 
 TEST(old_record_lets_node_vote_at_once) {
-  fake_world *world = ready(3);
-  remember(world, 1, QUARANTINE - 1, "empty");
-  rl_lock *lock = lock_of(world);
-  assert_hold(world, lock, REDLOCK_OK, "gqg");
+  ready(3);
+  remember(1, QUARANTINE - 1, "empty");
+  assert_hold(lock, REDLOCK_OK, "gqg");
   assert_reason(lock, 1, "for 0.1 s more: it has no record");
   assert_int_equal(fake_keys(world, KEY), 2); /* Nor does the node join. */
   assert_error(fake_release(world, lock), REDLOCK_OK);
   fake_pass(world, 1);
-  assert_hold(world, lock, REDLOCK_OK, "ggg");
+  assert_hold(lock, REDLOCK_OK, "ggg");
 }
 
 TEST(record_of_another_server_is_replaced) {
-  fake_world *world = ready(3);
+  ready(3);
   fake_store_restart(&world->nodes[2].store, "run7", false);
-  rl_lock *lock = lock_of(world);
-  assert_hold(world, lock, REDLOCK_OK, "ggq");
+  assert_hold(lock, REDLOCK_OK, "ggq");
   assert_contains(world->nodes[2].store.record, "run7 ");
   assert_contains(world->nodes[2].store.record, " restart ");
   assert_error(fake_release(world, lock), REDLOCK_OK);
@@ -70,11 +67,10 @@ TEST(record_of_another_server_is_replaced) {
 }
 
 TEST(record_waits_for_clocks_of_a_majority) {
-  fake_world *world = fresh(5);
+  fresh(5);
   for (unsigned i = 2; i < 5; i++) {
     world->nodes[i].policy = FAKE_REFUSES;
   }
-  rl_lock *lock = lock_of(world);
   assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
   assert_string_equal(world->nodes[0].store.record, "");
   assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
@@ -90,19 +86,18 @@ TEST(record_waits_for_clocks_of_a_majority) {
   assert_error(fake_hold(world, lock), REDLOCK_OK);
 }
 
-static void assert_guard_reason(fake_world *world, unsigned node, const char *expected) {
+static void assert_guard_reason(unsigned node, const char *expected) {
   char reason[RL_REASON_MAX + 1];
-  assert_string_equal(rl_guard_reason(guard_of(world, node), world->now_us, reason, sizeof reason),
+  assert_string_equal(rl_guard_reason(guard_of(node), world->now_us, reason, sizeof reason),
                       expected);
 }
 
 TEST(wrong_clock_creates_no_record) {
-  fake_world *world = ready(3);
+  ready(3);
   world->nodes[1].store.ahead_us = 2 * SECONDS + 1;
   world->nodes[1].store.record[0] = '\0';
-  rl_lock *lock = lock_of(world);
-  assert_hold(world, lock, REDLOCK_OK, "gqg");
-  assert_guard_reason(world, 1, "its clock is 2.1 s ahead of those of the other nodes");
+  assert_hold(lock, REDLOCK_OK, "gqg");
+  assert_guard_reason(1, "its clock is 2.1 s ahead of those of the other nodes");
   assert_string_equal(world->nodes[1].store.record, "");
   assert_error(fake_release(world, lock), REDLOCK_OK);
   world->nodes[1].store.ahead_us = 2 * SECONDS;
@@ -118,19 +113,18 @@ TEST(wrong_clock_creates_no_record) {
  */
 TEST(uncertain_clock_creates_no_record) {
   char reply[FAKE_REPLY_MAX];
-  fake_world *world = ready(3);
+  ready(3);
   world->nodes[1].store.ahead_us = 10 * SECONDS;
   world->nodes[1].store.record[0] = '\0';
-  rl_lock *lock = lock_of(world);
-  use(world, lock);
+  use(lock);
   fake_pass(world, 2 * SECONDS);
   fake_begin_acquire(world, lock);
   assert_int_equal(fake_next(world, 1), FAKE_GUARD);
   (void)fake_execute(world, 1, reply);
   world->now_us += 30 * SECONDS;
   fake_deliver(world, 1, reply);
-  assert_false(guard_of(world, 1)->near);
-  assert_false(guard_of(world, 1)->distant);
+  assert_false(guard_of(1)->near);
+  assert_false(guard_of(1)->distant);
   assert_int_equal(fake_next(world, 1), FAKE_OTHER);
   fake_settle(world);
   assert_string_equal(world->nodes[1].store.record, "");
@@ -138,8 +132,7 @@ TEST(uncertain_clock_creates_no_record) {
 
 TEST(node_with_a_known_clock_receives_the_key) {
   char reply[FAKE_REPLY_MAX];
-  fake_world *world = ready(3);
-  rl_lock *lock = lock_of(world);
+  ready(3);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   fake_begin_extend(world, lock, 0);
   fake_answer(world, 0);
@@ -147,7 +140,7 @@ TEST(node_with_a_known_clock_receives_the_key) {
   (void)fake_execute(world, 1, reply);
   world->now_us += 5 * SECONDS; /* The client is stopped. */
   fake_deliver(world, 1, reply);
-  assert_false(guard_of(world, 1)->near);
+  assert_false(guard_of(1)->near);
   assert_error(fake_release(world, lock), REDLOCK_OK);
   fake_begin_acquire(world, lock);
   for (unsigned i = 0; i < 3; i += 2) {
@@ -160,26 +153,24 @@ TEST(node_with_a_known_clock_receives_the_key) {
   fake_settle(world);
   fake_pass(world, 1 * SECONDS);
   fake_settle(world);
-  assert_true(guard_of(world, 1)->near);
+  assert_true(guard_of(1)->near);
   assert_int_equal(fake_keys(world, KEY), 3);
 }
 
 TEST(node_with_a_wrong_clock_does_not_vote) {
-  fake_world *world = ready(3);
+  ready(3);
   world->nodes[0].store.ahead_us = 100 * SECONDS;
-  rl_lock *lock = lock_of(world);
-  assert_hold(world, lock, REDLOCK_OK, "qgg");
-  assert_true(rl_guard_quarantined(guard_of(world, 0), world->now_us) == REDLOCK_NEVER);
+  assert_hold(lock, REDLOCK_OK, "qgg");
+  assert_true(rl_guard_quarantined(guard_of(0), world->now_us) == REDLOCK_NEVER);
 }
 
 /* ---------------------------------------------------------------------------- while connected */
 
 TEST(script_is_sent_once_as_text_then_by_hash) {
-  fake_world *world = fresh(1);
+  fresh(1);
   rl_guarding_prepare(&world->core);
   (void)snprintf(world->nodes[0].store.run_id, sizeof world->nodes[0].store.run_id, "run0-5e");
-  remember(world, 0, QUARANTINE, "ready");
-  rl_lock *lock = lock_of(world);
+  remember(0, QUARANTINE, "ready");
   for (unsigned i = 0; i < 6; i++) {
     /* It has reported its history before, and is asked now and then. */
     fake_pass(world, i == 3 || i == 5 ? TRUSTED : 0);
@@ -189,7 +180,7 @@ TEST(script_is_sent_once_as_text_then_by_hash) {
     assert_true(command.guarded);
     assert_int_equal(command.by_text, i == 0);
     assert_string_equal(command.run_id, i == 0 ? "run0-5e" : i == 3 || i == 5 ? "-5e" : "");
-    assert_string_equal(command.seal, guard_of(world, 0)->seal);
+    assert_string_equal(command.seal, guard_of(0)->seal);
     assert_int_equal(command.fence, 0);
     assert_error(rl_lock_result(lock), REDLOCK_OK);
     assert_error(fake_release(world, lock), REDLOCK_OK);
@@ -201,23 +192,21 @@ TEST(script_is_sent_once_as_text_then_by_hash) {
  * near.
  */
 TEST(node_whose_clock_becomes_near_is_backfilled) {
-  rl_lock *lock;
-  fake_world *world = used(3, &lock);
+  used(3);
   rl_node *node = world->core.nodes[1];
-  guard_of(world, 1)->near = false;
-  guard_of(world, 1)->distant = false;
+  guard_of(1)->near = false;
+  guard_of(1)->distant = false;
   node->lacks_keys = true;
   world->core.backfills->due = 0;
   rl_guarding_review(&world->core, world->now_us);
-  assert_true(guard_of(world, 1)->near);
+  assert_true(guard_of(1)->near);
   assert_int_equal(world->core.backfills->due, rl_node_bit(node));
 }
 
 TEST(flushed_node_has_no_vote) {
-  rl_lock *lock;
-  fake_world *world = used(3, &lock);
+  used(3);
   fake_store_flush(&world->nodes[1].store);
-  assert_hold(world, lock, REDLOCK_OK, "gqg");
+  assert_hold(lock, REDLOCK_OK, "gqg");
   assert_reason(lock, 1,
                 "it has no record: it is new, was restarted without its keys or flushed, or "
                 "is another database; its quarantine begins now");
@@ -227,20 +216,18 @@ TEST(flushed_node_has_no_vote) {
 }
 
 TEST(flushed_node_grants_no_second_lease) {
-  rl_lock *lock;
-  fake_world *world = used(3, &lock);
-  rl_lock *rival = lock_of(world);
+  used(3);
+  rl_lock *rival = new_lock(KEY);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   fake_store_remove(&world->nodes[2].store, KEY); /* The holder has a bare majority. */
   fake_store_flush(&world->nodes[1].store);
-  assert_hold(world, rival, REDLOCK_E_TAKEN, "tqg");
+  assert_hold(rival, REDLOCK_E_TAKEN, "tqg");
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
 }
 
 /* It may be executed at any time: in the trusted tenth of a second, too. */
 TEST(heal_compares_the_history) {
-  rl_lock *lock;
-  fake_world *world = used(3, &lock);
+  used(3);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   fake_store_remove(&world->nodes[2].store, KEY);
   fake_begin_extend(world, lock, 0);
@@ -254,11 +241,18 @@ TEST(heal_compares_the_history) {
 }
 
 TEST(a_server_behind_the_same_connection_is_noticed_though_the_record_is_the_same) {
-  rl_lock *lock;
-  fake_world *world = used(3, &lock);
+  used(3);
   fake_store_restart(&world->nodes[1].store, "run9", false); /* A proxy has switched. */
-  assert_hold(world, lock, REDLOCK_OK, "gqg");
+  assert_hold(lock, REDLOCK_OK, "gqg");
   assert_contains(world->nodes[1].store.record, "run9 ");
+}
+
+/* Opens a world whose lock was used. Node 1 was never a replica, and has a record of that age. */
+static void used_with_record_of(redlock_duration age) {
+  ready(3);
+  (void)snprintf(world->nodes[1].store.run_id, sizeof world->nodes[1].store.run_id, "run1-00");
+  remember(1, age, "ready");
+  use(lock);
 }
 
 /*
@@ -266,25 +260,20 @@ TEST(a_server_behind_the_same_connection_is_noticed_though_the_record_is_the_sam
  * present one.
  */
 TEST(late_client_teaches_no_script_to_another_server) {
-  fake_world *late = ready(3), *world = ready(3);
-  rl_lock *old = lock_of(late), *lock = lock_of(world);
-  for (unsigned i = 0; i < 2; i++) { /* Neither server was ever a replica. */
-    fake_world *one = i == 0 ? late : world;
-    (void)snprintf(one->nodes[1].store.run_id, sizeof one->nodes[1].store.run_id, "run1-00");
-    remember(one, 1, QUARANTINE + i * SECONDS, "ready");
-    assert_error(fake_hold(one, i == 0 ? old : lock), REDLOCK_OK);
-    assert_error(fake_release(one, i == 0 ? old : lock), REDLOCK_OK);
-  }
+  used_with_record_of(QUARANTINE);
+  fake_world *late = world;
+  rl_lock *old = lock;
+  used_with_record_of(QUARANTINE + SECONDS);
   fake_store_restart(&world->nodes[1].store, "run9-00", false); /* A proxy has switched. */
   late->nodes[1].store = world->nodes[1].store;
   late->core.nodes[1]->link.knows[RL_SCRIPT_TAKE_HERE] = false; /* It had no occasion yet. */
   fake_begin_acquire(late, old);
   fake_command command = fake_answer(late, 1);
   assert_true(command.guarded && command.by_text);
-  assert_string_equal(command.seal, guard_of(late, 1)->seal);
-  assert_string_not_equal(command.seal, guard_of(world, 1)->seal);
+  assert_string_equal(command.seal, late->core.nodes[1]->link.guard->seal);
+  assert_string_not_equal(command.seal, guard_of(1)->seal);
   world->nodes[1].store = late->nodes[1].store;
-  assert_hold(world, lock, REDLOCK_OK, "gqg");
+  assert_hold(lock, REDLOCK_OK, "gqg");
   fake_settle(late);
 }
 
@@ -295,29 +284,27 @@ TEST(late_client_teaches_no_script_to_another_server) {
  */
 TEST(node_that_failed_over_and_back_grants_nothing) {
   for (unsigned lags = 0; lags < 2; lags++) {
-    fake_world *world = ready(3);
+    ready(3);
     fake_store *store = &world->nodes[1].store;
-    rl_lock *lock = lock_of(world);
     (void)snprintf(store->run_id, sizeof store->run_id, "run1-5e");
-    remember(world, 1, QUARANTINE, "ready");
-    assert_hold(world, lock, REDLOCK_OK, "ggg");
+    remember(1, QUARANTINE, "ready");
+    assert_hold(lock, REDLOCK_OK, "ggg");
     assert_error(fake_release(world, lock), REDLOCK_OK);
     (void)snprintf(store->run_id, sizeof store->run_id, "run1-6f");
     store->unsealed = lags == 0;
     fake_pass(world, lags == 0 ? 0 : TRUSTED);
-    assert_hold(world, lock, REDLOCK_OK, "gqg");
+    assert_hold(lock, REDLOCK_OK, "gqg");
     assert_contains(store->record, "6f ");
   }
 }
 
 /* While others ask it for its past, too: what was answered to us is what counts. */
 TEST(history_is_trusted_from_its_send_time) {
-  rl_lock *lock;
-  fake_world *world = used(3, &lock);
-  rl_guard *guard = guard_of(world, 1);
+  used(3);
+  rl_guard *guard = guard_of(1);
   redlock_time reported_us = guard->history_us;
   fake_pass(world, TRUSTED - 1);
-  use(world, lock);
+  use(lock);
   assert_int_equal(guard->history_us, reported_us);
   assert_null(rl_guard_history(guard, reported_us + TRUSTED - 1));
   assert_non_null(rl_guard_history(guard, reported_us + TRUSTED));
@@ -335,21 +322,18 @@ TEST(history_is_trusted_from_its_send_time) {
  * cannot delete now.
  */
 TEST(seal_reveals_a_server_that_kept_its_scripts) {
-  rl_lock *lock;
-  fake_world *world = ready(3);
+  ready(3);
   fake_store *store = &world->nodes[1].store;
   (void)snprintf(store->run_id, sizeof store->run_id, "run1-");
-  remember(world, 1, QUARANTINE, "ready");
-  lock = lock_of(world);
-  use(world, lock);
+  remember(1, QUARANTINE, "ready");
+  use(lock);
   (void)snprintf(store->run_id, sizeof store->run_id, "run9-"); /* With its scripts. */
   store->unsealed = true;
-  assert_hold(world, lock, REDLOCK_OK, "gqg");
+  assert_hold(lock, REDLOCK_OK, "gqg");
 }
 
 TEST(flushed_script_is_sent_again_only_after_a_check) {
-  rl_lock *lock;
-  fake_world *world = used(1, &lock);
+  used(1);
   world->nodes[0].store.take_sha1[0] = '\0';
   fake_begin_acquire(world, lock);
   fake_command command = fake_answer(world, 0);
@@ -365,18 +349,16 @@ TEST(flushed_script_is_sent_again_only_after_a_check) {
 }
 
 TEST(node_bootstrapped_by_another_client_votes_in_the_same_attempt) {
-  rl_lock *lock;
-  fake_world *world = used(1, &lock);
-  remember(world, 0, QUARANTINE + 5, "ready"); /* Another record, by another client. */
-  assert_hold(world, lock, REDLOCK_OK, "g");
+  used(1);
+  remember(0, QUARANTINE + 5, "ready"); /* Another record, by another client. */
+  assert_hold(lock, REDLOCK_OK, "g");
 }
 
 TEST(node_without_a_vote_is_checked_once_a_second) {
-  fake_world *world = fresh(3);
-  rl_lock *lock = lock_of(world);
+  fresh(3);
   assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
   for (unsigned i = 0; i < 3; i++) {
-    remember(world, i, QUARANTINE, "ready");
+    remember(i, QUARANTINE, "ready");
   }
   fake_pass(world, 999 * MS);
   assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
@@ -387,8 +369,7 @@ TEST(node_without_a_vote_is_checked_once_a_second) {
 
 TEST(ever_changing_record_is_refused) {
   char other[64];
-  rl_lock *lock;
-  fake_world *world = used(1, &lock);
+  used(1);
   unsigned asked = 0;
   fake_begin_acquire(world, lock);
   for (; rl_lock_result(lock) == REDLOCK_PENDING && asked < 20; asked++) {
@@ -405,20 +386,18 @@ TEST(ever_changing_record_is_refused) {
 }
 
 TEST(repeated_bootstrap_is_permitted) {
-  rl_lock *lock;
-  fake_world *world = used(1, &lock);
+  used(1);
   for (unsigned i = 0; i < 10; i++) {
-    remember(world, 0, QUARANTINE + 5 + i, "ready");
-    use(world, lock);
+    remember(0, QUARANTINE + 5 + i, "ready");
+    use(lock);
   }
 }
 
 TEST(new_connection_checks_the_record) {
-  rl_lock *lock;
-  fake_world *world = used(3, &lock);
+  used(3);
   fake_store_restart(&world->nodes[0].store, "run5", true);
   fake_break(world, 0, "Connection reset by peer");
-  assert_hold(world, lock, REDLOCK_OK, "qgg");
+  assert_hold(lock, REDLOCK_OK, "qgg");
 }
 
 /* --------------------------------------------------------------------------------- refusals */
@@ -430,29 +409,26 @@ TEST(new_connection_checks_the_record) {
 TEST(restarted_server_keeps_its_clients) {
   static const char theirs[] =
       "run0 1 ready nodes=5 quorum=3 max_ttl=20000 list=ff prefix=da39a3ee/";
-  fake_world *world = ready(3);
+  ready(3);
   fake_store *store = &world->nodes[0].store;
   (void)snprintf(store->record, sizeof store->record, "%s", theirs);
   (void)snprintf(store->run_id, sizeof store->run_id, "run9");
-  rl_lock *lock = lock_of(world);
-  assert_hold(world, lock, REDLOCK_OK, "egg");
+  assert_hold(lock, REDLOCK_OK, "egg");
   assert_string_equal(store->record, theirs);
 }
 
 TEST(server_with_a_record_in_another_database_is_refused) {
-  fake_world *world = ready(3);
+  ready(3);
   fake_store *store = &world->nodes[0].store;
   /* Of the process before a restart: its keys may be there, and its clients come back. */
   (void)snprintf(store->elsewhere, sizeof store->elsewhere, "run7 1 ready %s",
                  world->core.guards->fingerprint);
   store->record[0] = '\0';
-  rl_lock *lock = lock_of(world);
-  assert_hold(world, lock, REDLOCK_OK,
-              "qgg"); /* It is to be made a voter, and is found not to be one. */
+  assert_hold(lock, REDLOCK_OK, "qgg"); /* It is to be made a voter, and is found not to be one. */
   fake_settle(world);
   assert_error(rl_lock_release(lock, world->now_us, true), REDLOCK_OK);
   fake_settle(world);
-  assert_hold(world, lock, REDLOCK_OK, "egg");
+  assert_hold(lock, REDLOCK_OK, "egg");
   assert_reason(lock, 0,
                 "it is guarded for other clients: prefix=da39a3ee/ database=3 (ours "
                 "prefix=da39a3ee/); if it has no others, delete redlock:lineage* in all its "
@@ -469,13 +445,12 @@ TEST(clients_with_other_settings_see_the_difference) {
       {"nodes=3 quorum=2 max_ttl=20000 cluster=blue", "cluster=blue (ours list="},
   };
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
-    fake_world *world = ready(3);
+    ready(3);
     fake_store *store = &world->nodes[0].store;
     const char *rest = strstr(world->core.guards->fingerprint, "list=");
     rest = strchr(cases[i].theirs, 'c') != NULL ? strchr(rest, ' ') : rest + 5;
     (void)snprintf(store->record, sizeof store->record, "run0 1 ready %s%s", cases[i].theirs, rest);
-    rl_lock *lock = lock_of(world);
-    assert_hold(world, lock, REDLOCK_OK, "egg");
+    assert_hold(lock, REDLOCK_OK, "egg");
     assert_reason(lock, 0, "it is guarded for other clients: ");
     assert_reason(lock, 0, cases[i].said);
     assert_reason(lock, 0, "; if it has no others, delete redlock:lineage* in all its databases");
@@ -483,36 +458,33 @@ TEST(clients_with_other_settings_see_the_difference) {
 }
 
 TEST(two_nodes_of_one_server_have_one_vote) {
-  fake_world *world = ready(3);
+  ready(3);
   (void)snprintf(world->nodes[2].store.run_id, sizeof world->nodes[2].store.run_id, "run0");
-  remember(world, 2, QUARANTINE, "ready");
+  remember(2, QUARANTINE, "ready");
   world->nodes[0].policy = FAKE_SILENT; /* The higher number comes first. */
-  rl_lock *lock = lock_of(world);
   fake_begin_acquire(world, lock);
   (void)fake_reply(world, 0, "+OK\r\n");
   (void)fake_answer(world, 0);
-  assert_string_equal(guard_of(world, 2)->reason, "it is the same server as 10.0.0.1:6379");
+  assert_string_equal(guard_of(2)->reason, "it is the same server as 10.0.0.1:6379");
   fake_settle(world);
   (void)fake_release(world, lock);
-  assert_hold(world, lock, REDLOCK_OK, "gge");
+  assert_hold(lock, REDLOCK_OK, "gge");
 }
 
 /* Begins an acquire. Node 0 has been asked by the guard, and has not answered. */
-static rl_lock *begin_question(fake_world *world) {
-  rl_lock *lock = lock_of(world);
+static void begin_question(void) {
   world->nodes[0].policy = FAKE_SILENT;
   fake_begin_acquire(world, lock);
   (void)fake_reply(world, 0, "+OK\r\n");
   assert_int_equal(fake_next(world, 0), FAKE_GUARD);
-  return lock;
 }
 
-/* The answer of node 0 to the guard. */
-static rl_lock *answering(fake_world *world, const char *reply) {
-  rl_lock *lock = begin_question(world);
+/* Begins an acquire in a new world. Node 0 gives this answer to the guard. */
+static void begin_answered(const char *reply) {
+  ready(3);
+  begin_question();
   (void)fake_reply(world, 0, reply);
   fake_settle(world);
-  return lock;
 }
 
 /* In the words of Redis 7.0, and of Redis 8 and Valkey. */
@@ -540,8 +512,7 @@ TEST(error_names_the_forbidden_command_and_the_rights) {
   };
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
     char reason[RL_REASON_MAX + 1];
-    fake_world *world = ready(3);
-    rl_lock *lock = answering(world, cases[i].answer);
+    begin_answered(cases[i].answer);
     (void)snprintf(reason, sizeof reason,
                    "%s; the guard needs +eval +evalsha +info +time +get +set +del +append "
                    "+object +select ~redlock:lineage*",
@@ -569,9 +540,8 @@ TEST(promoted_master_without_replicas_gives_its_refusal) {
       "NOREPLICAS Not enough good replicas to write. Its quarantine begins when it has the "
       "replicas of min-replicas-to-write: start one";
   for (unsigned i = 0; i < COUNT_OF(refusals); i++) {
-    fake_world *world = ready(1);
+    ready(1);
     fake_store_restart(&world->nodes[0].store, "run7", false);
-    rl_lock *lock = lock_of(world);
     world->nodes[0].policy = FAKE_SILENT;
     fake_begin_acquire(world, lock);
     for (unsigned connection = 0; connection < 3; connection++) {
@@ -579,9 +549,9 @@ TEST(promoted_master_without_replicas_gives_its_refusal) {
         fake_answer(world, 0);
       }
       fake_answer(world, 0); /* the check */
-      const rl_guard *guard = guard_of(world, 0);
+      const rl_guard *guard = guard_of(0);
       assert_int_equal(guard->state, RL_GUARD_MISSING);
-      assert_guard_reason(world, 0, connection > 0 ? reason : restarted);
+      assert_guard_reason(0, connection > 0 ? reason : restarted);
       assert_int_equal(rl_guard_refuses(guard), connection > 0);
       assert_int_equal(rl_guard_missing_vote(guard),
                        connection > 0 ? REDLOCK_VOTE_ERROR : REDLOCK_VOTE_QUARANTINED);
@@ -597,9 +567,7 @@ TEST(promoted_master_without_replicas_gives_its_refusal) {
 }
 
 TEST(server_without_a_seal_is_refused_with_advice) {
-  fake_world *world = ready(3);
-  rl_lock *lock =
-      answering(world, "-NOSEAL a short string is raw after SET and raw after APPEND\r\n");
+  begin_answered("-NOSEAL a short string is raw after SET and raw after APPEND\r\n");
   assert_votes(lock, "egg");
   assert_reason(
       lock, 0,
@@ -612,11 +580,10 @@ TEST(seal_name_does_not_grow_with_cluster_name) {
   char cluster[RL_LINEAGE_CLUSTER_MAX + 1];
   memset(cluster, 'c', sizeof cluster - 1);
   cluster[sizeof cluster - 1] = '\0';
-  fake_world *world = ready(1);
+  ready(1);
   rl_lineage_write_key(world->core.guards->key, cluster);
-  rl_lock *lock = lock_of(world);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_int_equal(strlen(guard_of(world, 0)->seal), strlen("redlock:lineage ") + 12);
+  assert_int_equal(strlen(guard_of(0)->seal), strlen("redlock:lineage ") + 12);
 }
 
 TEST(unreadable_record_is_refused) {
@@ -647,40 +614,39 @@ TEST(unreadable_record_is_refused) {
   };
   for (unsigned i = 0; i < COUNT_OF(answers); i++) {
     char reply[160];
-    fake_world *world = ready(3);
     (void)snprintf(reply, sizeof reply, "$%zu\r\n%s\r\n", strlen(answers[i]), answers[i]);
-    rl_lock *lock = answering(world, reply);
+    begin_answered(reply);
     assert_error(rl_lock_result(lock), REDLOCK_OK);
     assert_votes(lock, "egg");
-    assert_int_equal(guard_of(world, 0)->state, RL_GUARD_REFUSED);
+    assert_int_equal(guard_of(0)->state, RL_GUARD_REFUSED);
   }
 }
 
 TEST(answer_of_another_type_is_refused) {
   static const char *const answers[] = {":1\r\n", "$-1\r\n", "*0\r\n", "+OK\r\n"};
   for (unsigned i = 0; i < COUNT_OF(answers); i++) {
-    assert_votes(answering(ready(3), answers[i]), "egg");
+    begin_answered(answers[i]);
+    assert_votes(lock, "egg");
   }
 }
 
 TEST(node_without_a_record_is_refused) {
-  fake_world *world = fresh(1);
-  (void)begin_question(world);
+  fresh(1);
+  begin_question();
   (void)fake_reply(world, 0, "$22\r\n1000000000 run0 empty \r\n");
   fake_command command = fake_reply(world, 0, "$22\r\n1000000000 run0 empty \r\n");
   assert_string_equal(command.make, "make");
   assert_int_equal(fake_next(world, 0), FAKE_OTHER);
-  assert_string_equal(guard_of(world, 0)->reason, "it does not keep the guard's record");
+  assert_string_equal(guard_of(0)->reason, "it does not keep the guard's record");
 }
 
 /* ------------------------------------------------------------------------------------- the rest */
 
 TEST(key_beyond_max_ttl_is_refused) {
   char message[512];
-  fake_world *world = ready(1);
+  ready(1);
   const redlock_options longest = {.ttl_us = MAX_TTL - 5 * SECONDS, .lock_delay_us = 5 * SECONDS};
   const redlock_options longer = {.ttl_us = MAX_TTL - 5 * SECONDS, .lock_delay_us = 5001 * MS};
-  rl_lock *lock = lock_of(world);
   assert_error(rl_lock_acquire(lock, world->now_us, &longer, false), REDLOCK_E_INVALID);
   assert_contains(rl_lock_message(lock, message, sizeof message), "the guard's max_ttl");
   assert_error(rl_lock_acquire(lock, world->now_us, &longest, false), REDLOCK_OK);
@@ -693,10 +659,9 @@ TEST(key_beyond_max_ttl_is_refused) {
 /* A node that has lost the key would free it before the end of hold_at_least. */
 TEST(key_kept_beyond_max_ttl_is_refused) {
   char message[512];
-  fake_world *world = ready(1);
+  ready(1);
   const redlock_options longest = {.hold_at_least_us = MAX_TTL - MAX_TTL / 100 - 3 * MS};
   const redlock_options longer = {.hold_at_least_us = MAX_TTL - MAX_TTL / 100};
-  rl_lock *lock = lock_of(world);
   assert_error(rl_lock_acquire(lock, world->now_us, &longer, false), REDLOCK_E_INVALID);
   assert_contains(rl_lock_message(lock, message, sizeof message), "hold_at_least");
   assert_error(rl_lock_acquire(lock, world->now_us, &longest, false), REDLOCK_OK);
@@ -705,8 +670,7 @@ TEST(key_kept_beyond_max_ttl_is_refused) {
 
 TEST(message_has_the_remaining_quarantine) {
   char message[1024];
-  fake_world *world = fresh(3);
-  rl_lock *lock = lock_of(world);
+  fresh(3);
   assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
   fake_pass(world, 10 * SECONDS);
   assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
@@ -724,10 +688,10 @@ TEST(client_without_a_guard_sends_plain_commands) {
                                  "$7\r\nLIB-VER\r\n$5\r\n" REDLOCK_VERSION "\r\n"
                                  "*6\r\n$3\r\nSET\r\n$9\r\norders:42\r\n$40\r\n";
   size_t length;
-  fake_world *world = fake_world_new(1);
+  world = fake_world_new(1);
+  lock = new_lock(KEY);
   world->nodes[0].policy = FAKE_SILENT;
   world->nodes[0].blocked = true;
-  rl_lock *lock = lock_of(world);
   fake_begin_acquire(world, lock);
   rl_core_input(&world->core, 0, world->now_us, FAKE_HANDSHAKE, strlen(FAKE_HANDSHAKE));
   const char *bytes = rl_core_output(&world->core, 0, &length);
@@ -737,22 +701,21 @@ TEST(client_without_a_guard_sends_plain_commands) {
 }
 
 TEST(lease_is_extended_on_nodes_that_do_not_vote) {
-  rl_lock *lock;
-  fake_world *world = used(3, &lock);
+  used(3);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   for (unsigned i = 0; i < 3; i++) {
     fake_store_restart(&world->nodes[i].store, i == 0 ? "runa" : i == 1 ? "runb" : "runc", false);
     fake_break(world, i, "Connection reset by peer");
   }
   assert_error(fake_extend(world, lock, 0), REDLOCK_OK);
-  assert_false(rl_guard_may_vote(guard_of(world, 0), world->now_us));
+  assert_false(rl_guard_may_vote(guard_of(0), world->now_us));
 }
 
 /* Takes the lease of |lock| over, by another lock. Returns what that came to. */
-static int handed_over(fake_world *world, rl_lock *lock, rl_lock **other, bool restarts) {
+static int handed_over(rl_lock **other, bool restarts) {
   rl_handover handover;
   assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_OK);
-  *other = lock_of(world);
+  *other = new_lock(KEY);
   assert_error(rl_attach_set(*other, &handover), REDLOCK_OK);
   rl_lock_detach(lock);
   for (unsigned i = 0; i < 2 && restarts; i++) { /* behind the connection, with all keys */
@@ -762,26 +725,26 @@ static int handed_over(fake_world *world, rl_lock *lock, rl_lock **other, bool r
 }
 
 TEST(lease_is_attached_on_voting_nodes) {
-  rl_lock *lock, *other;
-  fake_world *world = used(3, &lock);
+  rl_lock *other;
+  used(3);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_error(handed_over(world, lock, &other, false), REDLOCK_OK);
+  assert_error(handed_over(&other, false), REDLOCK_OK);
   assert_votes(other, "ggg");
 }
 
 /* The keys may be those of a copy, from which they had gone meanwhile. */
 TEST(lease_is_not_attached_on_another_server) {
-  rl_lock *lock, *other;
-  fake_world *world = used(3, &lock);
+  rl_lock *other;
+  used(3);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  assert_error(handed_over(world, lock, &other, true), REDLOCK_E_UNAVAILABLE);
+  assert_error(handed_over(&other, true), REDLOCK_E_UNAVAILABLE);
   assert_votes(other, "qqu"); /* The third one was not waited for. */
 }
 
 /* It is sent nothing: its key still has the token that was handed over. */
 TEST(lease_is_not_attached_where_a_node_is_in_quarantine) {
-  rl_lock *lock, *other;
-  fake_world *world = used(3, &lock);
+  rl_lock *other;
+  used(3);
   char handed[REDLOCK_TOKEN_LENGTH + 1];
   assert_error(fake_hold(world, lock), REDLOCK_OK);
   (void)snprintf(handed, sizeof handed, "%s", rl_attempt_token(lock->lease));
@@ -790,7 +753,7 @@ TEST(lease_is_not_attached_where_a_node_is_in_quarantine) {
     fake_break(world, i, "Connection reset by peer");
   }
   assert_error(fake_extend(world, lock, 0), REDLOCK_OK);
-  assert_error(handed_over(world, lock, &other, false), REDLOCK_E_UNAVAILABLE);
+  assert_error(handed_over(&other, false), REDLOCK_E_UNAVAILABLE);
   fake_settle(world);
   for (unsigned i = 0; i < 2; i++) {
     assert_int_equal(other->votes[i].vote, REDLOCK_VOTE_QUARANTINED);
