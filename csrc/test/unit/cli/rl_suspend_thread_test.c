@@ -76,9 +76,7 @@ static void await_rest(size_t sleepers) {
   }
 }
 
-/*
- * ----------------------------------------------------------------------------------------- callers
- */
+/* -------------------------------------------------------------------------------------- callers */
 
 static void *acquire(void *lock) {
   int error = redlock_lock_acquire(lock, NULL, NULL);
@@ -123,9 +121,7 @@ TEST(wait_without_a_timer_ends_within_a_slice_after_a_suspend) {
   suspend_refuse_timers(false);
 }
 
-/*
- * ---------------------------------------------------------------------------------------- leases
- */
+/* --------------------------------------------------------------------------------------- leases */
 
 static atomic_int loss; /* its reason */
 
@@ -165,9 +161,7 @@ TEST(lease_is_extended_at_once_after_a_suspend) {
   redlock_lock_free(lock);
 }
 
-/*
- * ----------------------------------------------------------------------------------------- loops
- */
+/* ---------------------------------------------------------------------------------------- loops */
 
 static redlock_lock *begin_acquire(void) {
   static const redlock_options options = {.ttl_us = 200 * SECONDS,

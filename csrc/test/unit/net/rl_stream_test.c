@@ -21,9 +21,7 @@
 #define RECORD_MAX 100
 #define ROOM_MAX 7 /* bytes that it takes of the peer at once */
 
-/*
- * ------------------------------------------------------------------------------------- the kernel
- */
+/* ----------------------------------------------------------------------------------- the kernel */
 
 static size_t send_room; /* bytes that the kernel takes before it is full */
 static int send_error;   /* or its error */
@@ -66,10 +64,7 @@ ssize_t __wrap_recv(int fd, void *bytes, size_t length, int flags) {
   return __real_recv(fd, bytes, length, flags);
 }
 
-/*
- * ------------------------------------------------------------------------------------ the
- * transport
- */
+/* -------------------------------------------------------------------------------- the transport */
 
 struct rl_transport_node {
   bool refuses; /* every connection */
@@ -333,9 +328,7 @@ TEST(bytes_are_unchanged_without_a_transport) {
   assert_string_equal(error, "Connection reset by peer");
 }
 
-/*
- * ------------------------------------------------------------------------------------ handshakes
- */
+/* ----------------------------------------------------------------------------------- handshakes */
 
 TEST(interrupted_call_is_repeated) {
   assert_true(rl_stream_open(&stream, &plain, error));
@@ -402,9 +395,7 @@ TEST(failed_stream_is_reported) {
   rl_stream_close(&stream, fd, false); /* It has no stream. */
 }
 
-/*
- * ----------------------------------------------------------------------------------------- input
- */
+/* ---------------------------------------------------------------------------------------- input */
 
 TEST(record_may_be_split_at_every_byte) {
   static const unsigned char record[] = {3, 'a' ^ 0xff, 'b' ^ 0xff, 'c' ^ 0xff};
@@ -468,9 +459,7 @@ TEST(failed_read_ends_the_connection) {
   assert_string_equal(error, "a bad record");
 }
 
-/*
- * ---------------------------------------------------------------------------------------- output
- */
+/* --------------------------------------------------------------------------------------- output */
 
 TEST(no_bytes_are_taken_while_output_waits) {
   static const unsigned char both[] = {1, 'a' ^ 0xff, 1, 'b' ^ 0xff};
