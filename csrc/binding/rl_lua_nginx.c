@@ -188,8 +188,8 @@ static const rl_lua_worker_functions worker_functions = {
 };
 
 /*
- * (client, idle milliseconds before rl_link_check_idle(), or nil) -> handle. From now on the driver makes
- * the client's connections. Cosockets lack some options of sockets.
+ * (client, idle milliseconds before rl_link_check_idle(), or nil) -> handle. From now on the driver
+ * makes the client's connections. Cosockets lack some options of sockets.
  */
 static int nginx_new(lua_State *L) {
   rl_lua_client *client = rl_lua_check_client(L, RL_LUA_WRAPPED, "redlock.new()");

@@ -556,7 +556,7 @@ void rl_core_before_pause(rl_core *core, redlock_time now_us) {
   rl_notify_continue(core, core->now_us);
 }
 
-/* Returns true if a due release waits for a connection that is being made, or is tried at once. */
+/* Returns true if a due release waits for a connection that is being made, or may begin now. */
 static bool rl_core_awaits_connection(const rl_core *core) {
   uint32_t due = rl_release_due(core);
   for (unsigned i = 0; i < core->node_count; i++) {

@@ -62,7 +62,7 @@ static inline unsigned rl_core_connection_count(const rl_core *core) {
   return core->connection_count;
 }
 
-/* Returns true if the connection exists or existed: a reset drops subscribers. */
+/* Returns true if the connection exists, or existed until a reset dropped the subscribers. */
 bool rl_core_has_connection(const rl_core *core, unsigned connection);
 
 /* Returns the node or subscriber of a connection: its address, its phase. */
@@ -149,7 +149,7 @@ void rl_core_before_pause(rl_core *core, redlock_time now_us);
 /* Returns true if there are bytes to send, or releases for connections that are being made. */
 bool rl_core_has_unsent(const rl_core *core);
 
-/* Returns true if a release is due or a reply is outstanding. */
+/* Returns true if a reply is outstanding, a release is due, or rl_core_has_unsent(). */
 bool rl_core_has_unanswered(const rl_core *core);
 
 /*

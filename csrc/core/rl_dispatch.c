@@ -55,7 +55,7 @@ static bool rl_dispatch_wants_plain(const rl_link *link, redlock_time now_us,
           strstr(reply->text, "KEY") != NULL);
 }
 
-/* The feature that needs scripts, or NULL. */
+/* Returns the feature for which |command| needs a script, or NULL. */
 static const char *rl_dispatch_purpose(const rl_outstanding *command) {
   switch (command->kind) {
   case RL_OUTSTANDING_ACQUIRE:
@@ -79,8 +79,8 @@ static const char *rl_dispatch_purpose(const rl_outstanding *command) {
 }
 
 /*
- * NAT-4. The node refuses EVAL: notes it, and writes the reason of the vote. Returns true if a
- * native command may replace the script.
+ * NAT-4. If the node refuses EVAL: notes that, writes the reason of the vote, and returns true if a
+ *        native command may replace the script. Otherwise returns false.
  */
 static bool rl_dispatch_note_no_scripts(rl_node *node, redlock_time now_us,
                                         const rl_outstanding *command, rl_answer *answer,
@@ -110,7 +110,7 @@ static bool rl_dispatch_note_no_scripts(rl_node *node, redlock_time now_us,
   return releases && rl_native_is_for_release(&node->link, now_us, command->attempt);
 }
 
-/* NAT-4. The node has refused EVAL, and now the native command. Writes the reason of the vote. */
+/* NAT-4. Writes the reason of the vote of a node that has refused EVAL and the native command. */
 static void rl_dispatch_write_no_native(const rl_outstanding *command, rl_answer *answer,
                                         char reason[RL_REASON_MAX + 1]) {
   (void)snprintf(reason, RL_REASON_MAX + 1,
@@ -123,8 +123,8 @@ static void rl_dispatch_write_no_native(const rl_outstanding *command, rl_answer
 }
 
 /*
- * Returns true if the node refused a script that a native command can replace, or a native command
- * that another one, or a script, can replace.
+ * Notes that the node refuses scripts, or the native command. Returns true if another command can
+ * replace the refused one.
  */
 static bool rl_dispatch_note_refusal(rl_node *node, redlock_time now_us,
                                      const rl_outstanding *command, rl_answer *answer,
@@ -159,7 +159,7 @@ static void rl_dispatch_note_script(rl_core *core, rl_node *node, const rl_outst
   }
 }
 
-/* The node has no vote, because the guard has learned about it since the command. */
+/* Settles the vote of a node that the guard excludes since the command was sent. */
 static void rl_dispatch_settle_excluded(rl_lock *lock, rl_node *node, redlock_time now_us,
                                         const rl_outstanding *command) {
   const rl_guard *guard = node->link.guard;
@@ -168,7 +168,7 @@ static void rl_dispatch_settle_excluded(rl_lock *lock, rl_node *node, redlock_ti
                 rl_guard_reason(guard, now_us, reason, sizeof reason));
 }
 
-/* GRD-5. Asks the node to identify itself. The lock awaits the answer. */
+/* GRD-5. Lets the guard check the node. The lock awaits the answer, or the node has no vote. */
 static void rl_dispatch_recheck(rl_lock *lock, rl_node *node, redlock_time now_us,
                                 const rl_outstanding *command) {
   bool asked = rl_guard_recheck(node, now_us);
@@ -237,8 +237,8 @@ static bool rl_dispatch_proves_write(const rl_outstanding *command, const rl_ver
 }
 
 /*
- * Notes how long the reply took, unless it may have come long ago: the program with blocking calls
- * has read nothing in between.
+ * Notes how long the reply took, unless it may have arrived long ago: a program with blocking calls
+ * reads nothing between its calls.
  */
 static void rl_dispatch_note_latency(const rl_core *core, rl_node *node, redlock_time now_us,
                                      const rl_outstanding *command) {

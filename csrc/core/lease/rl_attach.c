@@ -9,7 +9,7 @@
  *          released: the keys stay until they expire.
  *   ATT-2. On a node that may still execute a SET of the token, the key may have been gone in
  *          between, and another client may have held it. On every other node a key with the token
- *          has been there all the time, because no SET of that token is sent any more. This holds
+ *          has been there all the time, because no further SET of that token is sent. This holds
  *          for each key of a lock on several resources.
  *   ATT-3. Attaching is an acquire with a fresh token, by ACQ-1 to ACQ-5. In place of SET NX it
  *          sends a script that replaces the handed token by the fresh one, with a full ttl, if all

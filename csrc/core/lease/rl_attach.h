@@ -20,7 +20,7 @@ typedef struct rl_attach {
   bool replaces_hold;       /* the acquire has a hold_at_least of its own */
   redlock_duration left_us; /* life of its keys then, at least */
   uint64_t left_ms;         /* longest life of its keys when nodes replaced the token */
-  uint64_t floor_ms;        /* time to live of a key that belongs to no lease any more (ATT-6) */
+  uint64_t floor_ms;        /* at most this time to live: the key belongs to no lease (ATT-6) */
 } rl_attach;
 
 /*

@@ -15,8 +15,8 @@
  *          only while the key is ours, because the next holder may have raised it to m, too. A
  *          later answer above m does not confirm.
  *   FEN-4. A majority has confirmed: m is the token, if the deadline, checked after that, has not
- *          passed (ACQ-4). This is a second round of the same attempt, and ends with it. If no
- *          majority can confirm any more, the attempt has failed (ACQ-5).
+ *          passed (ACQ-4). This is a second round of the same attempt, and ends with it. If a
+ *          majority can no longer confirm, the attempt has failed (ACQ-5).
  *   FEN-5. An extend raises the counters to m, so that they live a week longer than the keys. A
  *          heal and a backfill give the node its counter, too. None of these confirms.
  *   FEN-6. A lease that moves to another lock of its owner, or to another process, keeps its token:
@@ -110,7 +110,7 @@ void rl_fence_note_grant(rl_lock *lock, const rl_node *node, const rl_outstandin
   }
 }
 
-/* FEN-3. The node has the key, and its counter is less than m. */
+/* FEN-3. Asks a node that has the key, and a counter below m, to confirm m. */
 static void rl_fence_send_confirm(rl_lock *lock, redlock_time now_us, rl_node *node) {
   rl_fence *fence = rl_fence_of(lock);
   uint64_t key_ms = rl_options_key_ms(lock->current, lock->ttl_us);

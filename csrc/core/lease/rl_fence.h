@@ -26,7 +26,7 @@ typedef struct rl_fence {
   uint32_t confirmed; /* nodes that confirm m */
   uint32_t asked;     /* nodes with an outstanding CONFIRM */
   uint32_t refused;   /* nodes that will not confirm m */
-  bool settled;       /* m does not grow any more */
+  bool settled;       /* a majority has granted: m no longer grows */
 } rl_fence;
 
 /* Returns the state of the lock, or NULL. */
@@ -48,26 +48,26 @@ void rl_fence_free(rl_lock *lock);
 /* Returns the token of the lock's lease; 0 if it has none. */
 uint64_t rl_fence_token(const rl_lock *lock);
 
-/* FEN-6. The lock gets a lease with |token|. */
+/* FEN-6. Notes the token of a lease that comes from another lock or process. */
 void rl_fence_adopt(rl_lock *lock, uint64_t token);
 
-/* FEN-1. An attempt begins. */
+/* FEN-1. Begins an attempt: chooses its proposal. */
 void rl_fence_begin(rl_lock *lock, redlock_time now_us);
 
 /*
- * FEN-2. |node| has granted its vote to |command|, with |value| in its counters. To be called
- * before the vote counts.
+ * FEN-2. Notes that |node| has granted its vote to |command|, with |value| in its counters. Call it
+ *        before the vote counts.
  */
 void rl_fence_note_grant(rl_lock *lock, const rl_node *node, const rl_outstanding *command,
                          uint64_t value);
 
 /*
- * FEN-3, FEN-4. A majority has granted. Returns MAJORITY if a majority has confirmed, UNAVAILABLE
- * if none can, or NONE.
+ * FEN-3, FEN-4. A majority has granted: asks nodes with a smaller counter to confirm. Returns
+ *               MAJORITY if a majority has confirmed, UNAVAILABLE if none can, otherwise NONE.
  */
 rl_decision rl_fence_decide(rl_lock *lock, redlock_time now_us);
 
-/* FEN-3. CONFIRM was answered, or never will be, because of |error|. */
+/* FEN-3. CONFIRM was answered, or never will be because of |error|: notes it, and decides. */
 void rl_fence_answered(rl_lock *lock, redlock_time now_us, const rl_node *node,
                        const rl_outstanding *command, redlock_vote vote, const char *error);
 
@@ -77,7 +77,7 @@ bool rl_fence_send_text(rl_node *node, redlock_time now_us, const rl_outstanding
 /* FEN-4. The round has ended: outstanding confirmations fail, with the reason |missed|. */
 void rl_fence_time_out(rl_lock *lock, const char *missed);
 
-/* FEN-4. The lock is granted, with the confirmed token. */
+/* FEN-4. The lock is granted: m becomes its token. */
 void rl_fence_granted(rl_lock *lock);
 
 /*

@@ -30,16 +30,16 @@
 /* If a HOLD is answered later than this, the client deletes the key at the end (HLD-4). */
 #define RL_HOLD_LATE_US (500 * REDLOCK_MILLISECONDS)
 
-/* HLD-1. The lock has been granted its lease, or a lease that must be kept for |handed_us|. */
+/* HLD-1. Sets the end of the hold of a granted lease; |handed_us| of an attached one, or 0. */
 void rl_hold_granted(rl_lock *lock, redlock_time now_us, redlock_duration handed_us);
 
-/* HLD-5. A nested acquire has succeeded that asks for |hold_us| (rl_options_hold_us()). */
+/* HLD-5. Moves the end of the hold: a nested acquire asks for |hold_us| (rl_options_hold_us()). */
 void rl_hold_nested(rl_attempt *lease, redlock_time now_us, redlock_duration hold_us);
 
-/* HLD-1. The acquire of the lease has failed, although nodes granted it. */
+/* HLD-1. Drops the hold: the acquire of the lease has failed, although nodes granted it. */
 void rl_hold_forget(rl_attempt *lease);
 
-/* HLD-3. The node |bit| has answered a release. Notes if it has the key. */
+/* HLD-3. Notes if the node |bit|, which has answered a release, has the key. */
 void rl_hold_answered(rl_attempt *attempt, uint32_t bit, bool granted);
 
 /*
@@ -47,7 +47,9 @@ void rl_hold_answered(rl_attempt *attempt, uint32_t bit, bool granted);
  */
 bool rl_hold_is_broken(const rl_attempt *attempt, redlock_time now_us, uint32_t bit);
 
-/* HLD-4. The connection of the node |bit| has ended before the answer to a command of |attempt|. */
+/*
+ * HLD-4. Notes that the node |bit| may execute a command of |attempt| late: its connection ended.
+ */
 void rl_hold_unanswered(rl_attempt *attempt, uint32_t bit);
 
 /*

@@ -1,5 +1,5 @@
 /*
- * The end of a lease that is lost, or of no use any more.
+ * The end of a lease that is lost, or that its lock no longer needs.
  *
  * SPDX-License-Identifier: MIT
  */

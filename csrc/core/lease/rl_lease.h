@@ -1,5 +1,5 @@
 /*
- * The end of a lease that is lost, or of no use any more.
+ * The end of a lease that is lost, or that its lock no longer needs.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,13 +12,14 @@
 void rl_lease_lose(rl_lock *lock, redlock_time now_us);
 
 /*
- * Ends the lease of the lock, and releases it and the previous one, if its release was not
- * confirmed.
+ * Ends the lease of the lock, and releases its keys. A release that was not confirmed can then no
+ * longer be repeated by the caller.
  */
 void rl_lease_drop_own(rl_lock *lock, redlock_time now_us, bool grow);
 
 /*
- * The same, unless other locks share the lease: then one of them becomes the lease owner (OWN-5).
+ * Does the same. If other locks share the lease, one of them becomes the lease owner instead
+ * (OWN-5).
  */
 void rl_lease_drop(rl_lock *lock, redlock_time now_us, bool grow);
 

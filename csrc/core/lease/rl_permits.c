@@ -159,6 +159,7 @@ rl_attempt *rl_permits_attempt(rl_lock *lock, const unsigned char *entropy) {
 
 /* ---------------------------------------------------------------------------------------- SEM-2 */
 
+/* Begins the next round of the acquire at once: the question, or an attempt. */
 static void rl_permits_next_round(rl_lock *lock, redlock_time now_us) {
   rl_round_await_none(lock);
   rl_lock_set_result(lock, REDLOCK_E_TAKEN);
@@ -199,8 +200,8 @@ static unsigned rl_permits_digit(char digit) {
 }
 
 /*
- * Returns how many digits an answer has, of four slots each; 0 if it is none. |*other| receives the
- * number behind them, or 0.
+ * Returns how many digits an answer has: one for four slots. Returns 0 if it is no answer. |*other|
+ * receives the number of permits behind the digits, or 0.
  */
 static size_t rl_permits_digits(const char *bytes, size_t length, unsigned *other) {
   size_t digits = 0;
@@ -217,7 +218,7 @@ static size_t rl_permits_digits(const char *bytes, size_t length, unsigned *othe
   return digits == length || bytes[digits] == ' ' ? digits : 0;
 }
 
-/* Notes the slots that are free: a bit for each slot that exists. */
+/* Counts the free slots of an answer, which has a bit for each slot that exists. */
 static bool rl_permits_read(rl_permits *permits, unsigned count, const char *bytes, size_t length) {
   unsigned other;
   if (rl_permits_digits(bytes, length, &other) != (count + 3) / 4) {

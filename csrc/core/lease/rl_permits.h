@@ -19,8 +19,8 @@ typedef struct rl_permits {
   uint16_t other;    /* another number of permits that a node has reported, or 0 */
   uint8_t tries;     /* slots that were tried since the last pause */
   bool asks;         /* the next round, or the one in flight, asks which slots are free (SEM-2) */
-  bool full;         /* the last such round has found no free slot */
-  uint8_t free[];    /* by slot: nodes that have reported it free in that round */
+  bool full;         /* the last question has found no free slot */
+  uint8_t free[];    /* by slot: number of nodes that have reported it free in that round */
 } rl_permits;
 
 /*
@@ -68,10 +68,13 @@ bool rl_permits_send_again(rl_node *node, redlock_time now_us, const rl_outstand
 /* SEM-2. Reads the answer. */
 void rl_permits_note(rl_answer *answer);
 
-/* SEM-3. Returns true if the acquire goes on; false if the votes decide. */
+/*
+ * SEM-3. Begins an attempt for a free slot, or waits for more answers: returns true. Returns false
+ *        if the votes decide the acquire.
+ */
 bool rl_permits_decide(rl_lock *lock, redlock_time now_us);
 
-/* SEM-2. A slot was taken. Returns true if the acquire goes on with the question. */
+/* SEM-2. A slot was taken: begins the question, and returns true. Or returns false. */
 bool rl_permits_begin_question(rl_lock *lock, redlock_time now_us);
 
 /* SEM-3. The question has ended without a slot: the next attempt begins with SEM-1. */

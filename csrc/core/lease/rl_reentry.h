@@ -29,47 +29,52 @@ typedef enum rl_reentry_answer {
 } rl_reentry_answer;
 
 /*
- * OWN-1 to OWN-4. An acquire begins, with the options |asked|, and |custom| if it brings a token.
- * |*error| and |*refused| receive a refusal.
+ * OWN-1 to OWN-4. An acquire begins, with the options |asked|, and |custom| if it brings a token:
+ * lets it share a lease of its owner. |*error| and |*refused| receive a refusal.
  */
 rl_reentry_answer rl_reentry_acquire(rl_lock *lock, redlock_time now_us, const rl_options *asked,
                                      bool custom, int *error, const char **refused);
 
-/* OWN-2. An acquire of a lock with an owner is in flight; or it has ended. */
+/* OWN-2. Note that an acquire of a lock with an owner is in flight; or that it has ended. */
 void rl_reentry_acquire_begins(rl_lock *lock);
 void rl_reentry_acquire_ended(rl_lock *lock);
 
 /*
- * OWN-2. Returns a lock that waits for what its owner has just acquired by |lock|, or NULL. It must
- * share the lease.
+ * OWN-2. Returns a lock that waits for resources which its owner now holds by |lock|, or NULL. That
+ *        lock must share the lease.
  */
 rl_lock *rl_reentry_next_waiter(const rl_lock *lock);
 
-/* OWN-2. An attempt begins. Returns true if the lock now shares a lease of its owner. */
+/* OWN-2. Lets a lock that acquires share a lease of its owner. Returns true if it now does. */
 bool rl_reentry_try_share(rl_lock *lock, redlock_time now_us);
 
-/* OWN-5. A release begins. Returns true if the lease goes on. */
+/*
+ * OWN-5. Ends one acquire of the lock without a command, if the lease goes on, and returns true.
+ *        Otherwise does nothing, and returns false.
+ */
 bool rl_reentry_release(rl_lock *lock, redlock_time now_us);
 
-/* OWN-7. The same of a lost lease: returns true if the lock must be released once more. */
+/* OWN-7. Counts a release of a lost lease. Returns true if the lock must be released once more. */
 bool rl_reentry_release_lost(const rl_lock *lock);
 
 /*
- * OWN-6. An extend begins. Returns REDLOCK_OK if the lock is the lease owner, or there is no lease;
- * BUSY.
+ * OWN-6. Makes the lock the lease owner, because it extends. Returns REDLOCK_OK, also if there is no
+ *        lease; or BUSY.
  */
 int rl_reentry_take_lease(rl_lock *lock, redlock_time now_us);
 
-/* OWN-1. The lock has been granted a lease. */
+/* OWN-1. Makes the lock, which was granted a lease, the lease owner. */
 void rl_reentry_granted(rl_lock *lock);
 
-/* OWN-3. An operation of the lock has ended. Returns true if a nested acquire has failed. */
+/*
+ * OWN-3. Ends a nested acquire with its extend. Returns true if it failed and must leave the ring.
+ */
 bool rl_reentry_end_nesting(rl_lock *lock, redlock_time now_us, int result);
 
-/* The lock does not share the lease, whatever the result of the extend in flight. */
+/* Lets the extend in flight be no nested acquire: the lock is freed. */
 void rl_reentry_stop_nesting(rl_lock *lock);
 
-/* OWN-7. The lease of the lock is lost. */
+/* OWN-7. Notes for all locks of the ring that the lease is lost. */
 void rl_reentry_share_loss(const rl_lock *lock, redlock_time now_us);
 
 /*

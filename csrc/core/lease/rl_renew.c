@@ -18,7 +18,7 @@
  *   REN-3. An operation of the user goes first. It ends the automatic extend in flight, which by
  *          EXT-6 has changed nothing. The answers belong to a round that has ended, and do not
  *          count. The result of the user's last operation is kept meanwhile (rl_result.h).
- *   REN-4. |max_hold| after the start of the lease no automatic extend counts any more. The last
+ *   REN-4. No automatic extend counts later than |max_hold| after the start of the lease. The last
  *          one asks for the rest of that time, and no other follows. The same holds for the extend
  *          of a nested acquire (OWN-3), which the user did not ask for either.
  *   REN-5. A lease that ends without a release is lost, and reported once (rl_loss.h). No extend
@@ -121,7 +121,7 @@ void rl_renew_schedule(rl_lock *lock, redlock_time now_us) {
   }
 }
 
-/* REN-6. Returns true if the holder was warned. */
+/* REN-6. Warns the holder if too few certain keys are left. Returns true if it did. */
 static bool rl_renew_warn(rl_lock *lock, redlock_time now_us) {
   if (lock->lease == NULL || rl_lock_remaining(lock, now_us) == 0 ||
       !rl_renew_loss_is_reported(lock) || !rl_margin_is_suspect(lock)) {
@@ -137,7 +137,6 @@ static redlock_time rl_renew_soon(const rl_lock *lock, redlock_time now_us) {
   return rl_time_max(now_us, rl_time_add(lock->round_start_us, pause_us));
 }
 
-/* REN-6. An extend that does not end the suspicion is followed by the next one in due time. */
 void rl_renew_warn_all(rl_core *core, redlock_time now_us) {
   RL_LIST_EACH(&core->locks, lock, rl_lock, locks) {
     if (rl_renew_warn(lock, now_us) && rl_renewal_is_on(lock) && !rl_renewal_is_capped(lock) &&

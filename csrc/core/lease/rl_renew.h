@@ -20,18 +20,21 @@ void rl_renew_free(rl_lock *lock);
 /* REN-1, REN-2. An operation has ended: sets the timer of the lock. */
 void rl_renew_ended(rl_lock *lock, redlock_time now_us);
 
-/* REN-1, REN-5. The timer of the lock is due while nothing is in flight. */
+/* REN-1, REN-5. The timer is due, and nothing is in flight: extends, or reports the loss. */
 void rl_renew_timer(rl_lock *lock, redlock_time now_us);
 
 /* Sets the timer: a lease has come from another lock of its owner, or another lock shares it. */
 void rl_renew_schedule(rl_lock *lock, redlock_time now_us);
 
-/* REN-6, for all leases. A node may have lost its keys (rl_margin_suspect()). */
+/*
+ * REN-6. A node may have lost its keys (rl_margin_suspect()): warns the holders whose leases have
+ *        too few certain keys, and extends these leases soon.
+ */
 void rl_renew_warn_all(rl_core *core, redlock_time now_us);
 
 /*
- * REN-4. Shortens the ttl of an extend that the user did not ask for. The lease lasts, and is not
- * capped.
+ * REN-4. Shortens the ttl of an extend that the user did not ask for, so that the lease ends at
+ *        |max_hold|. The lease must last, and must not be capped yet (rl_renewal_is_capped()).
  */
 void rl_renew_cap(rl_lock *lock, redlock_time now_us);
 

@@ -68,7 +68,7 @@ static const rl_node *rl_twin_explaining(const rl_core *core, const rl_node *nod
   return NULL;
 }
 
-/* Returns true if the round of the extend has counted |node|, before that was known as a twin. */
+/* Returns true if the round of the extend has counted the vote of |node|, a twin, already. */
 static bool rl_twin_has_voted(const rl_outstanding *command, const rl_node *node) {
   const rl_lock *lock = command->attempt->lock;
   return command->kind == RL_OUTSTANDING_EXTEND && lock != NULL && lock->round == command->round &&

@@ -36,16 +36,19 @@ bool rl_twin_test(rl_lock *lock, redlock_time now_us);
 bool rl_twin_test_is_over(const rl_node *node, const rl_attempt *attempt);
 
 /*
- * TWIN-2. A command was answered. Returns NULL, or the reason of the error that is the vote of a
- * twin.
+ * TWIN-2. Checks an answer for a twin. If the answer must not count, makes the vote an error in
+ *         |verdict|, and returns the reason. Otherwise returns NULL.
  */
 const char *rl_twin_answered(rl_core *core, rl_node *node, const rl_outstanding *command,
                              rl_verdict *verdict);
 
-/* TWIN-3. A release was answered, or never will be. */
+/*
+ * TWIN-3. A release was answered, or never will be. After the last test of an attempt, takes the
+ *         votes of the tested nodes if a twin was found.
+ */
 void rl_twin_tested(rl_core *core, const rl_node *node, const rl_outstanding *command);
 
-/* The connection to |node| has ended. */
+/* TWIN-2. The connection to |node| has ended: nodes that may be its twins vote again. */
 void rl_twin_forget(rl_core *core, const rl_node *node);
 
 #endif

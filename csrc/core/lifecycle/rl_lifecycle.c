@@ -120,6 +120,7 @@ void rl_lifecycle_ended(rl_lock *lock, redlock_time now_us, int result) {
   }
 }
 
+/* Ends the caller's operation in flight, if there is one, and releases its attempt. */
 static void rl_lock_stop_operation(rl_lock *lock, redlock_time now_us, int error, bool grow) {
   rl_attempt *attempt = lock->attempt;
   lock->abandoned = false;
@@ -137,9 +138,9 @@ void rl_lock_cancel(rl_lock *lock, redlock_time now_us, int error) {
 }
 
 void rl_lock_undo(rl_lock *lock, redlock_time now_us, int error) {
-  bool counted = !rl_lock_is_busy(lock) && rl_result_of(lock).operation == RL_OPERATION_ACQUIRE;
+  bool acquired = !rl_lock_is_busy(lock) && rl_result_of(lock).operation == RL_OPERATION_ACQUIRE;
   rl_lock_cancel(lock, now_us, error);
-  if (counted && rl_reentry_release(lock, now_us)) {
+  if (acquired && rl_reentry_release(lock, now_us)) {
     rl_result_replace(lock, error);
   }
 }
@@ -211,7 +212,7 @@ void rl_lock_reset(rl_lock *lock) {
   rl_attach_forget(lock);
 }
 
-/* The lease has expired. rl_loss_of() still returns since when. */
+/* Ends the lease, which has expired. rl_loss_of() still returns since when. */
 static void rl_lock_expire_lease(rl_lock *lock, redlock_time now_us) {
   const rl_lock *lease_owner = rl_ring_owner(lock);
   redlock_time deadline_us = lease_owner->deadline_us;
@@ -279,7 +280,7 @@ int rl_lock_refuse(rl_lock *lock, rl_operation operation, int error) {
   return error;
 }
 
-/* Ends an operation without a caller. A release goes on without the lock. */
+/* Ends an operation for which no caller waits. The keys of a release are still released. */
 static void rl_lock_end_abandoned(rl_lock *lock, redlock_time now_us) {
   if (lock->abandoned) {
     rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED);
@@ -336,6 +337,10 @@ static int rl_lock_count_refusal(rl_lock *lock, rl_operation operation, int erro
   return error;
 }
 
+/*
+ * Ends an operation for which no caller waits. Returns REDLOCK_OK if |operation| may begin, or BUSY
+ * or CLOSED.
+ */
 static int rl_lock_check_begin(rl_lock *lock, redlock_time now_us, rl_operation operation) {
   rl_lock_end_abandoned(lock, now_us);
   if (rl_lock_is_busy(lock)) {
@@ -459,7 +464,7 @@ int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, 
   return rl_lock_count_refusal(lock, RL_OPERATION_EXTEND, error);
 }
 
-/* The caller of a fire-and-forget release comes back for its result. */
+/* The caller of a fire-and-forget release wants its result: lets the lock report its end. */
 static int rl_lock_take_up(rl_lock *lock, bool notify) {
   lock->abandoned = false;
   lock->notify = notify;
@@ -475,9 +480,12 @@ static int rl_lock_begin_release(rl_lock *lock, redlock_time now_us, bool abando
     return rl_lock_refuse(lock, RL_OPERATION_RELEASE, REDLOCK_E_LOST);
   }
   if (rl_reentry_release(lock, now_us)) {
-    bool still = rl_ring_owner(lock)->lease != NULL; /* The next release is another one. */
+    /*
+     * While the lock still shares the lease, its next release is another one: not to be taken up.
+     */
+    bool shares = rl_ring_owner(lock)->lease != NULL;
     return rl_lock_end_at_once(lock, RL_OPERATION_RELEASE, lasts ? REDLOCK_OK : REDLOCK_E_EXPIRED,
-                               abandoned && !still, notify);
+                               abandoned && !shares, notify);
   }
   rl_reentry_leave(lock, now_us);
   if (lock->lease == NULL && lock->unreleased == NULL) {
@@ -503,14 +511,15 @@ static int rl_lock_begin_release(rl_lock *lock, redlock_time now_us, bool abando
 }
 
 /*
- * Returns true if such a release is in flight, or has ended with a result that needs no repetition.
+ * Returns true if a fire-and-forget release is in flight, or has ended with a result that needs no
+ * repetition.
  */
 static bool rl_lock_may_take_up(const rl_lock *lock) {
   return lock->abandoned && rl_result_of(lock).operation == RL_OPERATION_RELEASE &&
          (rl_lock_is_busy(lock) || rl_result_of(lock).result != REDLOCK_E_UNAVAILABLE);
 }
 
-/* Ends the extend in flight, whose caller may be gone. By EXT-6 it has changed nothing. */
+/* Ends an extend in flight, whose caller may be gone (EXT-6). Returns as rl_lock_check_begin(). */
 static int rl_lock_check_release(rl_lock *lock, redlock_time now_us) {
   if (rl_lock_is_extending(lock)) {
     rl_lock_cancel(lock, now_us, REDLOCK_E_CANCELLED);

@@ -17,12 +17,12 @@
 
 /*
  * Returns a lock on one resource, or NULL when out of memory. If |options| equal the core's, the
- * lock uses those, which must not change any more.
+ * lock uses those. Then they must not change.
  */
 rl_lock *rl_lock_new(struct rl_core *core, const void *resource, size_t length,
                      const rl_options *options);
 
-/* The same for 1 to REDLOCK_RESOURCES_MAX different resources. */
+/* Does the same for 1 to REDLOCK_RESOURCES_MAX different resources. */
 rl_lock *rl_lock_new_many(struct rl_core *core, const redlock_resource *resources, size_t count,
                           const rl_options *options);
 
@@ -38,7 +38,7 @@ int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *o
 
 int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, bool notify);
 
-/* Ends an extend in flight without reporting its end. */
+/* First ends an extend in flight; the caller of the extend gets no result. */
 int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify);
 
 /*
@@ -49,8 +49,8 @@ int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify);
 int rl_lock_release_send(rl_lock *lock, redlock_time now_us);
 
 /*
- * Notes that no caller waits for the operation in flight. The operation goes on until the next one
- * takes its place; a release takes up a release.
+ * Notes that no caller waits for the operation in flight. The next operation ends it, but a release
+ * takes up a release.
  */
 void rl_lock_abandon(rl_lock *lock);
 
@@ -101,8 +101,9 @@ void rl_lock_reset(rl_lock *lock);
 int rl_lock_refuse(rl_lock *lock, rl_operation operation, int error);
 
 /*
- * For operator/rl_ask.c. The first returns REDLOCK_OK if the operation may begin. The second begins
- * it with |attempt|, which no node will hold.
+ * For operator/rl_ask.c. The first returns REDLOCK_OK if the operation may begin; otherwise it makes
+ * the error the result of the lock. The second begins the operation with |attempt|, which no node
+ * will hold.
  */
 int rl_lock_check_ask(rl_lock *lock, redlock_time now_us, rl_operation operation);
 int rl_lock_begin_asking(rl_lock *lock, rl_operation operation, redlock_time now_us,

@@ -12,7 +12,7 @@
 
 #include "lock/rl_lock.h"
 
-/* A minority at its in-flight limit delays no round until it is at this multiple of the limit. */
+/* A minority of nodes delays a round only if it has this multiple of its limit in flight. */
 #define RL_PACER_OVERFULL 16
 
 /* Extends and releases in a row before an acquire (PACE-1). */
@@ -24,7 +24,7 @@
 /* Ends an operation whose budget expired before the in-flight limit allowed a round. */
 void rl_pacer_give_up(rl_lock *lock, redlock_time now_us);
 
-/* Returns true if a round may begin now. */
+/* Returns true if rl_pacer_send() must be called: a round may begin now, or an operation is due. */
 bool rl_pacer_wanted(const rl_core *core);
 
 /* Returns the bytes of entropy that the rounds need. */

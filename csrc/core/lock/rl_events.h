@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  *
  * The queue exists only if a caller wants events. It is bounded: if the caller does not take them,
- * new events are dropped, and the next one says how many.
+ * new events are dropped, and the next one has their number.
  */
 #ifndef RL_EVENTS_H
 #define RL_EVENTS_H
@@ -37,7 +37,7 @@ typedef struct rl_events {
   rl_events_entry queue[RL_EVENTS_MAX];
 } rl_events;
 
-/* Makes the queue unless there is one. Returns REDLOCK_OK or REDLOCK_E_NO_MEMORY. */
+/* Creates the queue, unless it exists. Returns REDLOCK_OK or REDLOCK_E_NO_MEMORY. */
 int rl_events_open(rl_events **events);
 void rl_events_close(rl_events **events);
 

@@ -72,7 +72,7 @@ const rl_vote *rl_result_votes(const rl_lock *lock);
 rl_reason *const *rl_result_reasons(const rl_lock *lock);
 
 /*
- * Changes that result afterwards: to |result|; to the current nodes that deny the lock; to a
+ * Change the result of the last operation: to |result|; to the nodes that now deny the lock; to a
  * refusal of |operation|, for |refused| or NULL.
  */
 void rl_result_replace(rl_lock *lock, int result);
@@ -84,7 +84,7 @@ void rl_result_refuse(rl_lock *lock, rl_operation operation, int result, const c
  */
 void rl_result_keep_apart(rl_lock *lock);
 
-/* The caller begins an operation: a result that is apart is dropped. */
+/* Drops a result that is kept apart: the caller begins an operation. */
 void rl_result_drop(rl_lock *lock);
 
 /* Returns REDLOCK_PENDING, or the result of the last operation of the caller. */

@@ -25,7 +25,7 @@ typedef struct rl_reentry {
   unsigned char owner[REDLOCK_OWNER_MAX];
 } rl_reentry;
 
-/* Returns that state, or NULL. */
+/* Returns the state of a lock that has or had an owner, or NULL. */
 static inline rl_reentry *rl_reentry_of(const rl_lock *lock) {
   return lock->extension == NULL ? NULL : lock->extension->reentry;
 }

@@ -64,12 +64,12 @@ typedef struct rl_steps {
   bool (*send_again)(rl_node *node, redlock_time now_us, const rl_outstanding *command);
 
   /*
-   * Reads an answer, whose lock may be gone, and may change its verdict and its reason. Returns
-   * false if the vote of the node needs another answer.
+   * Reads an answer, whose lock may be freed. May change its verdict and its reason. Returns false
+   * if the vote of the node needs one more answer.
    */
   bool (*note)(rl_core *core, redlock_time now_us, rl_answer *answer);
 
-  /* Replace |send|: ask all nodes; and act on an awaited node that has come up. */
+  /* Replace |send|: ask all nodes; and act on an awaited node that is connected now. */
   void (*ask)(rl_lock *lock, redlock_time now_us);
   void (*node_up)(rl_lock *lock, redlock_time now_us, const rl_node *node);
 

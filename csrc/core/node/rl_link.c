@@ -480,7 +480,9 @@ static bool rl_link_proves_order(rl_link *link) {
           refused);
 }
 
-/* Returns true if the handshake continues after the reply to the step. */
+/*
+ * Returns true if the handshake goes on after the reply to the step. May note what to skip later.
+ */
 static bool rl_link_accepts_step(rl_link *link, redlock_time now_us, rl_step step) {
   const rl_reply *reply = &link->reader.reply;
   bool error = reply->type == RL_REPLY_ERROR;

@@ -23,7 +23,7 @@ typedef struct rl_node {
   unsigned index;
   unsigned failures;          /* useless connections in a row */
   redlock_time connect_at_us; /* earliest time of the next connection */
-  redlock_time needed_at_us;  /* the same if an operation needs the node */
+  redlock_time needed_at_us;  /* the same for an operation that needs the node, if earlier */
   redlock_time tried_us;      /* begin of the last connection */
   uint64_t random;            /* for the next delay */
   bool lacks_keys;            /* some lease may not have its key there (rl_backfill.c) */
@@ -42,7 +42,7 @@ typedef struct rl_node {
       error[RL_NODE_ERROR_MAX + 1]; /* why it is not up, read-only, a twin or without scripts; "" */
 } rl_node;
 
-/* Returns the set of this node. */
+/* Returns the set that has only this node. */
 static inline uint32_t rl_node_bit(const rl_node *node) {
   return (uint32_t)1 << node->index;
 }
@@ -72,7 +72,7 @@ void rl_node_disconnected(rl_node *node, redlock_time now_us, const char *reason
  */
 bool rl_node_refuses_to_write(const rl_node *node);
 
-/* Ends the connection for |refusal|. A new connection is useless until the node has written. */
+/* Ends the connection for |refusal|. The node then counts as down until it has written. */
 void rl_node_disconnect_read_only(rl_node *node, redlock_time now_us, const char *refusal);
 
 /* Notes that the node has written: it is no replica. */

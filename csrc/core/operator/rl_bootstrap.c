@@ -27,7 +27,7 @@ static const char *rl_bootstrap_send(rl_lock *lock, redlock_time now_us, rl_node
   return rl_link_ask_bootstrap(&node->link, &command) ? NULL : "out of memory";
 }
 
-/* The guard reads the record, even if the lock is gone. */
+/* Lets the guard read the record, even if the lock is freed. */
 static bool rl_bootstrap_note(rl_core *core, redlock_time now_us, rl_answer *answer) {
   const rl_guard *guard = answer->node->link.guard;
   rl_guarding_answered(core, answer->node, now_us, answer->command, false);

@@ -9,8 +9,8 @@
  *   FORCE-2. Each command is sent once: a command that is late, or repeated, could meet the key of
  *            the next holder. The comparison of tokens protects that key, REDLOCK_TOKEN_ANY does
  *            not.
- *   FORCE-3. The lock is released if a majority has no such key any more, and at least one node had
- *            it.
+ *   FORCE-3. The lock is released if a majority has deleted the key or lacks it, and at least one
+ *            node has deleted it.
  */
 #include "operator/rl_force.h"
 

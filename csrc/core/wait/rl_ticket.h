@@ -23,13 +23,13 @@ rl_ticket *rl_ticket_find_waiting(const rl_notify_state *notify, uint32_t id);
 void rl_ticket_list(rl_notify_state *notify, rl_ticket *ticket);
 
 /*
- * Notes that |node| has notified a ticket of several keys for |key|. Returns true if all keys are
- * free, or reserved for the ticket. Otherwise the node is asked which are.
+ * Notes that |node| has notified a ticket of several keys for |key|. Returns true if the node has
+ * notified it for all keys, or reserves the rest. Otherwise asks the node which keys are free.
  */
 bool rl_ticket_note_notified(rl_notify_state *notify, rl_ticket *ticket, unsigned node,
                              const char *key, size_t length);
 
-/* Notes the places that |node| has reported. */
+/* Notes the places and reservations that |node| has reported. */
 void rl_ticket_note_places(rl_ticket *ticket, redlock_time now_us, unsigned node, const char *text,
                            size_t length);
 
@@ -42,7 +42,7 @@ void rl_tickets_send(rl_core *core, redlock_time now_us);
 /* Frees all tickets for reuse without sending anything. */
 void rl_tickets_reset(rl_notify_state *notify);
 
-/* Returns the memory of all tickets. */
+/* Frees the memory of all tickets. */
 void rl_tickets_free(rl_notify_state *notify);
 
 #endif

@@ -10,12 +10,11 @@
  *           resources, in the same order, share one. The waiters of one wait list have equal
  *           options, because the head asks, polls and is notified for all of them. Owners and
  *           caller-supplied tokens may differ: no command of a waiting head has them. A waiter with
- *           other options begins another wait list of the resource. So do at most
- *           RL_WAITLIST_KINDS_MAX, of those with and of those without notifications: a further
+ *           other options begins another wait list of the resource. A resource has at most
+ *           RL_WAITLIST_KINDS_MAX wait lists with notifications, and as many without: a further
  *           waiter enters one of them. Its own options apply when it is the head. An acquire of a
- *           semaphore first tries without a wait list, unless there is one, or
- *           NTF-2 applies: other locks of the client may get other slots meanwhile. It enters the
- *           wait list after its first attempt.
+ *           semaphore enters a wait list only after its first attempt, unless there is one already,
+ *           or NTF-2 applies: other locks of the client may get other slots meanwhile.
  *   WAIT-2. A queued waiter keeps its budget. Its retry_count also limits its time, to as many
  *           pauses (rl_pause_limit()).
  *   WAIT-3. When the head ends with any result, the next waiter becomes the head. If the old head
@@ -140,7 +139,7 @@ static void rl_waitlist_append(rl_lock *lock, rl_waitlist *waitlist, redlock_tim
 
 /*
  * WAIT-1. Returns the wait list that |lock| enters, of those of its resource from |first| on; NULL
- *         if it begins one. Beyond the limit that is any with the same |notify|.
+ *         if it begins one. At the limit returns a random one with the same |notify|.
  */
 static rl_waitlist *rl_waitlist_choose(const rl_lock *lock, rl_waitlist *first) {
   rl_waitlist *any = NULL;
@@ -170,7 +169,7 @@ static void rl_waitlist_seed(rl_core *core, uint64_t random) {
 
 /*
  * WAIT-1. Puts |lock| into a wait list of its resource. Returns true if it is queued behind the
- *         head. With |alone| false it begins no wait list.
+ *         head. If there is no suitable list, |lock| begins one; with |alone| false it enters none.
  */
 static bool rl_waitlist_put(rl_lock *lock, redlock_time now_us, uint64_t hash, bool alone) {
   rl_waitlist *waitlist =

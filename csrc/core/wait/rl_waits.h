@@ -40,8 +40,8 @@ typedef struct rl_ticket {
   uint32_t unqueried;       /* nodes that appended the ticket without a report of the key */
   uint32_t reserved;        /* nodes that reserve some of several keys for the ticket */
   redlock_time reserved_us; /* when a node last answered that it reserves some; 0: never */
-  redlock_time reserved_since_us; /* since when nodes have done so without a break */
-  uint32_t again;                 /* nodes that are asked once more after their reply */
+  redlock_time reserved_since_us; /* since when nodes have reserved some without a break */
+  uint32_t again;                 /* nodes that get one more ENQUEUE after their reply */
   uint32_t prompted;              /* nodes whose outstanding ENQUEUE_ALL follows a notification */
   uint32_t labelled;              /* nodes that last reported the label |holder| */
   rl_label holder;
@@ -52,7 +52,7 @@ typedef struct rl_ticket {
   bool attempt_due;       /* a notification has come, and an attempt follows */
   redlock_time begun_us;  /* when the head began to wait after its last attempt */
   redlock_time polled_us; /* time of the last poll; begun_us before the first */
-  uint64_t random;        /* drawn at that time */
+  uint64_t random;        /* drawn at polled_us */
   struct {
     redlock_time ends_us; /* expiry of the key on the node, as last reported */
     uint32_t position;    /* of the ticket in the queue of the node, from 1, as last reported */

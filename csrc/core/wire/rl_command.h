@@ -182,11 +182,13 @@ bool rl_command_slots(rl_buffer *buffer, bool by_text, const rl_command_bytes *b
 
 /*
  * EVAL of the script that checks the record of a node. |action|:
- *   look    only checks
- *   make    creates a record if there is none, or if it is of another server or of the future
- *   clock   also if it is |expected|: the node's clock was stepped
- *   spoil   deletes it if it is |expected|: the clock was stepped, and is too wrong to create one
- *   ready   always creates a record, of the age |age_us|
+ *   look    RL_GUARD_CHECK: only checks
+ *   make    RL_GUARD_CREATE: creates a record if there is none, or if the record is of another
+ *           server or of the future
+ *   clock   RL_GUARD_RECREATE: also if the record is |expected|, because the clock was stepped
+ *   spoil   RL_GUARD_INVALIDATE: deletes the record if it is |expected|, because the clock was
+ *           stepped, and is too wrong to create one
+ *   ready   RL_GUARD_BOOTSTRAP: always creates a record, of the age |age_us|
  * It answers "now run_id why record": the node's clock in microseconds, its identity, why a record
  * must be created ("empty", "restart", "clock"; "-" if there is one), and the record or nothing. A
  * record is "run_id created why fingerprint", with the node's time of the creation.
@@ -202,8 +204,8 @@ bool rl_command_guard(rl_buffer *buffer, const char *record_key, const char *act
 /*
  * EVAL of a script that replaces the token of |old| by that of |key|, if all keys have it for more
  * than |floor_ms|. It answers "OK" and the longest life that one of them had left, in ms; otherwise
- * 0. The keys then live for |ttl_ms|. With |here|, which may be NULL,
- * it first compares the node's record and run_id: -1 if they differ.
+ * 0. The keys then live for |ttl_ms|. With |here|, which may be NULL, it first compares the node's
+ * record and run_id: -1 if they differ.
  */
 typedef struct rl_command_here {
   const char *record_key;
