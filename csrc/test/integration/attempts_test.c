@@ -21,9 +21,7 @@ static redlock_options fenced(int retry_count, int notify) {
 /* Another client holds the key. The first acquire makes all connections. */
 static redlock_lock *contender(redlock_client **client, int notify) {
   redlock_options options = fenced(1, notify);
-  for (unsigned i = 0; i < three.count; i++) {
-    assert_non_null(farm_command(&three, i, "SET", KEY, "another", NULL));
-  }
+  farm_command_all(&three, "SET", KEY, "another", NULL);
   *client = client_of(&three, 3, &options);
   redlock_lock *lock = new_lock(*client, KEY);
   assert_int_equal(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_TAKEN);

@@ -81,15 +81,11 @@ TEST(lost_majority_is_reported_within_a_third_of_the_ttl) {
     for (redlock_time until_us = redlock_now() + MS(i * 37 % 400); redlock_now() < until_us;) {
       pump(client, 2); /* another moment of the lease */
     }
-    for (unsigned k = 0; k < 3; k++) {
-      farm_stop(&five, k);
-    }
+    farm_each(&five, 0, 3, farm_stop);
     redlock_time stopped_us = stopwatch();
     pump_until(client, redlock_client_next_lost(client) == lock);
     assert_took(stopped_us, 0, TTL_US / 3 + MS(200));
-    for (unsigned k = 0; k < 3; k++) {
-      farm_continue(&five, k);
-    }
+    farm_each(&five, 0, 3, farm_continue);
     redlock_lock_free(lock);
     pump_until(client, farm_count(&five, "r", NULL) == 0 && all_up(client));
   }

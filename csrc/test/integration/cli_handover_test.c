@@ -62,9 +62,7 @@ TEST(lock_is_handed_from_acquire_to_extend_to_release) {
 
 TEST(extend_sets_the_full_ttl) {
   check_text("acquire -t 60s job");
-  for (unsigned i = 0; i < 3; i++) {
-    (void)farm_command(&three, i, "PEXPIRE", "job", "20000", (char *)NULL);
-  }
+  farm_command_all(&three, "PEXPIRE", "job", "20000", NULL);
   check_text(with_text("extend"));
   unsigned extended = 0; /* The slowest node may be too late. */
   for (unsigned i = 0; i < 3; i++) {
@@ -141,9 +139,7 @@ TEST(wrong_text_is_wrong_usage) {
 }
 
 TEST(taken_lock_prints_no_text) {
-  for (unsigned i = 0; i < 3; i++) {
-    (void)farm_command(&three, i, "SET", "job", "another", (char *)NULL);
-  }
+  farm_command_all(&three, "SET", "job", "another", NULL);
   cli_check_after(silence_errors, "acquire -w 0 job", 1);
   assert_string_equal(cli_last.text, "");
   cli_check("acquire -q -E 9 -w 0 job", 9);

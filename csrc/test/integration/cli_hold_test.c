@@ -85,9 +85,7 @@ TEST(hold_keeps_the_lock_without_an_input) {
 
 TEST(end_of_the_input_ends_the_wait) {
   int ends[2];
-  for (unsigned i = 0; i < 3; i++) {
-    (void)farm_command(&three, i, "SET", "job", "another", (char *)NULL);
-  }
+  farm_command_all(&three, "SET", "job", "another", NULL);
   assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
   unsigned before = farm_calls(&three, 0, "set");
   tool_run run = begin_with(ends, "hold -w inf job");
@@ -102,9 +100,7 @@ TEST(end_of_the_input_ends_the_wait) {
 TEST(hold_reports_a_loss) {
   tool_run run = cli_begin_after(use_no_input, "hold -t 6s -w 60s --json job");
   tool_until_output(&run, "\"state\": \"held\"");
-  for (unsigned i = 0; i < 3; i++) {
-    (void)farm_command(&three, i, "SET", "job", "another", (char *)NULL);
-  }
+  farm_command_all(&three, "SET", "job", "another", NULL);
   cli_finish(&run, 75);
   assert_contains(cli_last.text, "'job' is lost: too many nodes no longer have the token");
   assert_contains(cli_last.text, "{\"state\": \"lost\", \"resource\": \"job\"}\n");

@@ -19,9 +19,7 @@ static int start(void **state) {
 }
 
 static void let_run_scripts(void) {
-  for (unsigned i = 0; i < three.count; i++) {
-    assert_non_null(farm_command(&three, i, "ACL", "SETUSER", "default", "+eval", NULL));
-  }
+  farm_command_all(&three, "ACL", "SETUSER", "default", "+eval", NULL);
 }
 
 static int reset(void **state) {
@@ -53,9 +51,7 @@ static void finish_leader(tool_run *run) {
 }
 
 static void delete_lock(void) {
-  for (unsigned i = 0; i < three.count; i++) {
-    assert_non_null(farm_command(&three, i, "DEL", "job", NULL));
-  }
+  farm_command_all(&three, "DEL", "job", NULL);
 }
 
 TEST(lead_ends_with_the_status_of_its_command) {
@@ -104,13 +100,9 @@ TEST(strict_lead_stops_the_command_and_leads_again) {
   tool_run run =
       cli_begin("-t 2s --node-timeout 200ms --kill-after 60s --strict lead job -- LEADER");
   until_fence(&run, "began ", 0);
-  for (unsigned i = 0; i < 2; i++) {
-    farm_stop(&three, i);
-  }
+  farm_each(&three, 0, 2, farm_stop);
   until_fence(&run, "ended ", 0);
-  for (unsigned i = 0; i < 2; i++) {
-    farm_continue(&three, i);
-  }
+  farm_each(&three, 0, 2, farm_continue);
   until_fence(&run, "began ", 1);
   assert_true(fence_after(&run, "began ", 1) > fence_after(&run, "began ", 0));
   finish_leader(&run);
@@ -185,15 +177,11 @@ TEST(wait_limits_the_campaign_of_lead) {
 #define LACK " of 3 nodes can vote (2 needed); waiting"
 
 TEST(unreachable_nodes_are_reported_once) {
-  for (unsigned i = 0; i < 2; i++) {
-    farm_kill(&three, i);
-  }
+  farm_each(&three, 0, 2, farm_kill);
   tool_run run = cli_begin("lead job -- LEADER");
   tool_until_output(&run, LACK);
   tool_until_output(&run, three.nodes[1].address);
-  for (unsigned i = 0; i < 2; i++) {
-    farm_restart(&three, i);
-  }
+  farm_each(&three, 0, 2, farm_restart);
   until_fence(&run, "began ", 0);
   finish_leader(&run);
   const char *once = strstr(cli_last.text, "waiting");
@@ -202,9 +190,7 @@ TEST(unreachable_nodes_are_reported_once) {
 
 /* The nodes are connected, but do not let the user run scripts. */
 TEST(refusing_nodes_are_reported_once) {
-  for (unsigned i = 0; i < three.count; i++) {
-    assert_non_null(farm_command(&three, i, "ACL", "SETUSER", "default", "-eval", NULL));
-  }
+  farm_command_all(&three, "ACL", "SETUSER", "default", "-eval", NULL);
   tool_run run = cli_begin("lead job -- LEADER");
   tool_until_output(&run, LACK);
   tool_until_output(&run, three.nodes[0].address);

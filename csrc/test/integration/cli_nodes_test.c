@@ -38,9 +38,7 @@ TEST(nodes_waits_for_a_healthy_node_among_dead_ones) {
 }
 
 TEST(nodes_labels_equal_failures_equally) {
-  for (unsigned i = 0; i < 3; i++) {
-    farm_stop(&three, i);
-  }
+  farm_each(&three, 0, 3, farm_stop);
   cli_check("nodes --node-timeout 50ms", 69);
   for (unsigned i = 0; i < 3; i++) {
     assert_row(i, "unknown\t-\tno connection in time\n");

@@ -111,9 +111,7 @@ TEST(json_escapes_every_byte) {
 TEST(terminal_never_gets_bytes_of_a_name) {
   static const char *const formats[] = {"inspect j\033[31m\xff", "acquire -w 0 j\033[31m\xff",
                                         "hold -w 0 j\033[31m\xff"};
-  for (unsigned i = 0; i < 3; i++) {
-    (void)farm_command(&three, i, "SET", "j\033[31m\xff", "another\033[32m", (char *)NULL);
-  }
+  farm_command_all(&three, "SET", "j\033[31m\xff", "another\033[32m", NULL);
   for (size_t i = 0; i < 3; i++) {
     tool_run run = cli_begin(formats[i]);
     (void)tool_wait(&run);
@@ -151,9 +149,7 @@ TEST(quiet_verbs_print_only_results) {
       {"-q force-release job another", 0, ""},
       {"-q --guard -t 10s bootstrap", 0, ""},
   };
-  for (unsigned i = 0; i < 3; i++) {
-    (void)farm_command(&three, i, "SET", "job", "another", (char *)NULL);
-  }
+  farm_command_all(&three, "SET", "job", "another", NULL);
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     cli_check(cases[i].arguments, cases[i].status);
     if (cases[i].status == 0) {
@@ -168,9 +164,7 @@ TEST(quiet_table_without_rows_has_no_titles) {
 }
 
 TEST(quiet_wait_hides_the_holder) {
-  for (unsigned node = 0; node < 3; node++) {
-    (void)farm_command(&three, node, "SET", "job", "another", (char *)NULL);
-  }
+  farm_command_all(&three, "SET", "job", "another", NULL);
   cli_check("-q -v acquire -w 1s job", 1);
   assert_string_equal(cli_last.text, "");
 }
@@ -179,18 +173,12 @@ TEST(verbose_wait_shows_the_holder) {
   static const char *const cases[] = {"run -v -w 60s job true", "acquire -v -w 60s job",
                                       "hold -v -w 60s --ctdb job"};
   for (size_t i = 0; i < 3; i++) {
-    for (unsigned node = 0; node < 3; node++) {
-      (void)farm_command(&three, node, "SET", "job", "another", (char *)NULL);
-    }
+    farm_command_all(&three, "SET", "job", "another", NULL);
     tool_run run = cli_begin(cases[i]);
     tool_until_output(&run, "redlock: 'job' is held by another on 3 nodes, for ever unless");
-    for (unsigned node = 0; node < 3; node++) {
-      (void)farm_command(&three, node, "SET", "job", "second", (char *)NULL);
-    }
+    farm_command_all(&three, "SET", "job", "second", NULL);
     tool_until_output(&run, "redlock: 'job' is held by second on 3 nodes");
-    for (unsigned node = 0; node < 3; node++) {
-      (void)farm_command(&three, node, "DEL", "job", (char *)NULL);
-    }
+    farm_command_all(&three, "DEL", "job", NULL);
     tool_until_output(&run, "redlock: 'job' was granted after ");
     (void)kill(run.pid, SIGTERM);
     (void)tool_wait(&run);

@@ -54,9 +54,7 @@ static unsigned living(void) {
 }
 
 static void take_job(void) {
-  for (unsigned i = 0; i < 3; i++) {
-    (void)farm_command(&three, i, "SET", "job", "another", (char *)NULL);
-  }
+  farm_command_all(&three, "SET", "job", "another", NULL);
 }
 
 static void until_held(void) {
@@ -86,9 +84,7 @@ TEST(command_of_a_semaphore_gets_its_slot) {
   eventually(farm_count(&three, "pool/1", NULL) == 0); /* The release may be under way. */
   cli_check("inspect --permits 3 pool", 0);
   assert_contains(cli_last.text, "pool is held in 0 of 3 slots; 3 free");
-  for (unsigned i = 0; i < 3; i++) {
-    (void)farm_command(&three, i, "SET", "pool/1", "another", (char *)NULL);
-  }
+  farm_command_all(&three, "SET", "pool/1", "another", NULL);
   cli_check("run --wait 0 --permits 1 pool -- VARIABLES", 1);
   cli_check("run --wait 0 --permits 2 pool -- VARIABLES", 0);
   assert_contains(cli_last.text, "REDLOCK_SLOT=2\n");
@@ -263,9 +259,7 @@ TEST(full_standard_error_delays_no_acquire) {
   unsigned before = farm_calls(&three, 0, "type");
   tool_run run = cli_begin_after(fill_the_errors, "-v -w 600s run job -- echo ran");
   eventually(farm_calls(&three, 0, "type") > before + 1);
-  for (unsigned node = 0; node < 3; node++) {
-    (void)farm_command(&three, node, "DEL", "job", (char *)NULL);
-  }
+  farm_command_all(&three, "DEL", "job", NULL);
   cli_finish(&run, 0);
   assert_string_equal(cli_last.text, "ran\n");
 }

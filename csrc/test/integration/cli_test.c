@@ -14,9 +14,7 @@ static unsigned scripts(void) {
 }
 
 static void take_job(void) {
-  for (unsigned i = 0; i < 3; i++) {
-    (void)farm_command(&three, i, "SET", "job", "another", (char *)NULL);
-  }
+  farm_command_all(&three, "SET", "job", "another", NULL);
 }
 
 static void until_held(void) {
@@ -191,9 +189,7 @@ TEST(unavailable_nodes_are_named) {
 }
 
 static void configure_append_only(const char *value) {
-  for (unsigned i = 0; i < 3; i++) {
-    (void)farm_command(&three, i, "CONFIG", "SET", "appendonly", value, (char *)NULL);
-  }
+  farm_command_all(&three, "CONFIG", "SET", "appendonly", value, NULL);
 }
 
 TEST(doctor_reports_findings) {

@@ -300,9 +300,7 @@ static redlock_client *client_with_hung_nodes(const redlock_options *options, un
 }
 
 static void continue_nodes(void) {
-  for (unsigned i = 0; i < 5; i++) {
-    farm_continue(&five, i);
-  }
+  farm_each(&five, 0, 5, farm_continue);
 }
 
 /* The call of the poller ends first. */

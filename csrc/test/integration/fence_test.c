@@ -28,9 +28,7 @@ static unsigned nodes_with_confirm(void) {
 }
 
 static void flush_scripts(void) {
-  for (unsigned i = 0; i < five.count; i++) {
-    assert_string_equal(farm_command(&five, i, "SCRIPT", "FLUSH", NULL), "OK");
-  }
+  farm_command_all(&five, "SCRIPT", "FLUSH", NULL);
 }
 
 static unsigned confirmed(uint64_t token) {
@@ -87,9 +85,7 @@ TEST(majority_confirms_the_greatest_counter) {
 }
 
 static void on_all_nodes(const char *command, const char *key, const char *value) {
-  for (unsigned i = 0; i < five.count; i++) {
-    assert_non_null(farm_command(&five, i, command, key, value, NULL));
-  }
+  farm_command_all(&five, command, key, value, NULL);
 }
 
 /* Such a key neither takes the lock nor ends a lease. */
@@ -117,14 +113,10 @@ TEST(lease_is_extended_on_full_nodes) {
   redlock_client *client = client_of(&five, 5, &options);
   redlock_lock *lock = held_lock(client, "r");
   pump_until(client, all_up(client) && farm_count(&five, "r", NULL) == 5);
-  for (unsigned i = 0; i < five.count; i++) {
-    assert_string_equal(farm_command(&five, i, "CONFIG", "SET", "maxmemory", "1", NULL), "OK");
-  }
+  farm_command_all(&five, "CONFIG", "SET", "maxmemory", "1", NULL);
   int shorter = redlock_lock_extend(lock, 2 * REDLOCK_SECONDS, NULL);
   int longer = redlock_lock_extend(lock, 60 * REDLOCK_SECONDS, NULL);
-  for (unsigned i = 0; i < five.count; i++) {
-    assert_string_equal(farm_command(&five, i, "CONFIG", "SET", "maxmemory", "0", NULL), "OK");
-  }
+  farm_command_all(&five, "CONFIG", "SET", "maxmemory", "0", NULL);
   assert_int_equal(shorter, REDLOCK_OK);
   assert_int_equal(longer, REDLOCK_OK);
   free_with_client(lock);
@@ -134,9 +126,7 @@ TEST(last_counter_grants_nothing) {
   redlock_options options = fenced();
   redlock_client *client = client_of(&five, 5, &options);
   warm_up(client);
-  for (unsigned i = 0; i < five.count; i++) {
-    assert_string_equal(farm_command(&five, i, "SET", COUNTER, "9007199254740990", NULL), "OK");
-  }
+  farm_command_all(&five, "SET", COUNTER, "9007199254740990", NULL);
   redlock_lock *lock = held_lock(client, "r");
   assert_true(redlock_lock_fence(lock) == 9007199254740991);
   assert_ok(lock, redlock_lock_release(lock));

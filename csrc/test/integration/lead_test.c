@@ -55,9 +55,7 @@ static int lead_until_lost(redlock_lock *term, void *data) {
   terms *own = data;
   own->fences[own->count++] = redlock_lock_fence(term);
   if (own->count == 1) {
-    for (unsigned i = 0; i < three.count; i++) {
-      assert_non_null(farm_command(&three, i, "DEL", "r", NULL));
-    }
+    farm_command_all(&three, "DEL", "r", NULL);
     eventually(redlock_lock_lost(term, NULL) == REDLOCK_E_LOST);
     assert_true(redlock_lock_remaining(term) == 0);
     for (unsigned i = 0; i < 20; i++) {

@@ -10,11 +10,7 @@
 #include "support.h"
 
 static void let_in(const char *user, const char *password) {
-  for (unsigned i = 0; i < three.count; i++) {
-    assert_string_equal(farm_command(&three, i, "ACL", "SETUSER", user, "reset", "on", password,
-                                     "~*", "+@all", NULL),
-                        "OK");
-  }
+  farm_command_all(&three, "ACL", "SETUSER", user, "reset", "on", password, "~*", "+@all", NULL);
 }
 
 static void assert_locks(redlock_client *client) {
@@ -79,9 +75,7 @@ static bool all_report(redlock_client *client, const char *text) {
 }
 
 static void end_connections(const char *user) {
-  for (unsigned i = 0; i < three.count; i++) {
-    assert_non_null(farm_command(&three, i, "CLIENT", "KILL", "USER", user, NULL));
-  }
+  farm_command_all(&three, "CLIENT", "KILL", "USER", user, NULL);
 }
 
 /* ------------------------------------------------------------------------- from a function */

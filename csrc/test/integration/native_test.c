@@ -52,9 +52,7 @@ static bool all_release_natively(const char *command) {
 
 static void warm_up_natively(redlock_client *client, redlock_lock *lock) {
   const char *command = native(); /* native() itself is one call of node 0. */
-  for (unsigned i = 0; i < 3; i++) {
-    (void)farm_command(&three, i, "CONFIG", "RESETSTAT", NULL);
-  }
+  farm_command_all(&three, "CONFIG", "RESETSTAT", NULL);
   eventually((take_and_release(client, lock), all_release_natively(command)));
 }
 
@@ -111,12 +109,8 @@ static redlock_client *client_as_app(void) {
   redlock_client *client;
   redlock_options options = once();
   settings.options = &options;
-  for (unsigned i = 0; i < 3; i++) {
-    assert_string_equal(farm_command(&three, i, "ACL", "SETUSER", "app", "reset", "on",
-                                     ">" PASSWORD, "~*", "&*", "+@all", "-eval", "-evalsha",
-                                     "-@scripting", NULL),
-                        "OK");
-  }
+  farm_command_all(&three, "ACL", "SETUSER", "app", "reset", "on", ">" PASSWORD, "~*", "&*",
+                   "+@all", "-eval", "-evalsha", "-@scripting", NULL);
   assert_int_equal(redlock_client_new(&client, &settings, NULL, 0), REDLOCK_OK);
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(redlock_client_add(client, three.nodes[i].address, NULL, 0), REDLOCK_OK);
@@ -168,9 +162,7 @@ TEST(right_that_is_taken_away_leaves_no_key) {
   redlock_client *client = client_as_app();
   const char *command = native();
   redlock_lock *lock = new_lock(client, "r");
-  for (unsigned i = 0; i < 3; i++) {
-    (void)farm_command(&three, i, "ACL", "SETUSER", "app", "+@all", NULL);
-  }
+  farm_command_all(&three, "ACL", "SETUSER", "app", "+@all", NULL);
   warm_up_natively(client, lock);
   for (unsigned i = 0; i < 3 && command != NULL; i++) {
     char right[16];

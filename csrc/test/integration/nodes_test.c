@@ -66,9 +66,7 @@ static void check_hung_nodes(unsigned stopped) {
   redlock_client *client = client_of(&five, 5, &options);
   redlock_lock *lock = new_lock(client, "r");
   warm_up(client);
-  for (unsigned i = 0; i < stopped; i++) {
-    farm_stop(&five, i);
-  }
+  farm_each(&five, 0, stopped, farm_stop);
   for (unsigned i = 0; i < PAIRS; i++) {
     redlock_time before_us = stopwatch();
     assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
@@ -76,9 +74,7 @@ static void check_hung_nodes(unsigned stopped) {
     assert_took(before_us, 0, SOON_US);
   }
   /* The commands that arrive now cancel each other, and the client uses the nodes again. */
-  for (unsigned i = 0; i < stopped; i++) {
-    farm_continue(&five, i);
-  }
+  farm_each(&five, 0, stopped, farm_continue);
   pump_until(client, all_up(client) && farm_count(&five, "r", NULL) == 0);
   assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
   pump_until(client, on_nodes(5, lock, "r"));
@@ -120,16 +116,12 @@ TEST(late_node_is_backfilled) {
 TEST(late_set_leaves_no_key) {
   redlock_client *client = client_of(&five, 5, NULL);
   warm_up(client);
-  for (unsigned i = 0; i < 3; i++) {
-    farm_stop(&five, i);
-  }
+  farm_each(&five, 0, 3, farm_stop);
   redlock_lock *lock = new_lock(client, "late");
   redlock_options options = brief();
   assert_int_equal(redlock_lock_acquire(lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
   redlock_lock_free(lock);
-  for (unsigned i = 0; i < 3; i++) {
-    farm_continue(&five, i);
-  }
+  farm_each(&five, 0, 3, farm_continue);
   /* Both commands are in flight: the client need not be called. */
   for (unsigned i = 0; i < 3; i++) {
     eventually(farm_calls(&five, i, "set") == 2 && farm_calls(&five, i, "del") == 2);
@@ -142,9 +134,7 @@ TEST(three_hung_nodes_of_five_end_calls_in_time) {
   redlock_options options = brief();
   redlock_client *client = client_of(&five, 5, NULL);
   warm_up(client);
-  for (unsigned i = 1; i < 4; i++) {
-    farm_stop(&five, i);
-  }
+  farm_each(&five, 1, 4, farm_stop);
   redlock_lock *lock = new_lock(client, "r");
   redlock_time before_us = stopwatch();
   assert_int_equal(redlock_lock_acquire(lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
@@ -162,9 +152,7 @@ TEST(three_hung_nodes_of_five_end_calls_in_time) {
   before_us = redlock_now();
   assert_int_equal(redlock_lock_acquire(lock, &options, NULL), REDLOCK_E_UNAVAILABLE);
   assert_took(before_us, MS(100), MS(650));
-  for (unsigned i = 1; i < 4; i++) {
-    farm_continue(&five, i);
-  }
+  farm_each(&five, 1, 4, farm_continue);
   pump_until(client, all_up(client));
   assert_ok(lock, redlock_lock_acquire(lock, NULL, NULL));
   pump_until(client, on_nodes(5, lock, "r"));
@@ -223,9 +211,7 @@ static void check_release_after(outage kind) {
   assert_int_equal(redlock_lock_remaining(lock), 0);
   assert_contains(redlock_lock_message(lock), five.nodes[1].address);
   if (kind == HUNG) {
-    for (unsigned i = 0; i < 3; i++) {
-      farm_continue(&five, i);
-    }
+    farm_each(&five, 0, 3, farm_continue);
     pump_until(client, redlock_lock_release(lock) == REDLOCK_OK);
     assert_int_equal(redlock_lock_release(lock), REDLOCK_E_NOT_HELD);
   }
@@ -249,9 +235,7 @@ TEST(release_reaches_nodes_when_they_return) {
 /* ---------------------------------------------------------------------------- scripts flushed */
 
 static void flush_all_scripts(void) {
-  for (unsigned i = 0; i < five.count; i++) {
-    assert_string_equal(farm_command(&five, i, "SCRIPT", "FLUSH", NULL), "OK");
-  }
+  farm_command_all(&five, "SCRIPT", "FLUSH", NULL);
 }
 
 /* Returns true if the key disappears soon, although no client is called. */

@@ -147,9 +147,7 @@ static bool all_subscribed(void) {
 /* Notifications are lost while a client has no subscriber. */
 static void lose_subscription(void) {
   hold_and_wait(2);
-  for (unsigned i = 0; i < 5; i++) {
-    (void)farm_command(&five, i, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
-  }
+  farm_command_all(&five, "CLIENT", "KILL", "TYPE", "pubsub", NULL);
   all_until(all_subscribed() && all_queued(1));
   release(&waiters[0]);
   all_until(holds(&waiters[1]));

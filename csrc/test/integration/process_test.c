@@ -87,9 +87,7 @@ TEST(signals_do_not_change_the_length_of_a_call) {
   redlock_lock *other = new_lock(client, "other");
   eventually(redlock_lock_acquire(held, &options, NULL) == REDLOCK_OK);
   (void)stopwatch(); /* The witness must not get the signals. */
-  for (unsigned i = 0; i < 3; i++) {
-    farm_stop(&five, i);
-  }
+  farm_each(&five, 0, 3, farm_stop);
   storm(true);
   redlock_time first_us = redlock_now();
   for (unsigned i = 0; i < 3; i++) {

@@ -82,9 +82,7 @@ static redlock_lock *subscribe(char entry[ENTRY + 1]) {
                              .ttl_us = MS(60000),
                              .retry_delay_us = MS(20)};
   redlock_client *client = client_of(&five, 5, &options);
-  for (unsigned i = 0; i < 5; i++) {
-    (void)farm_command(&five, i, "SET", "other", "x", "PX", "60000", NULL);
-  }
+  farm_command_all(&five, "SET", "other", "x", "PX", "60000", NULL);
   redlock_lock *lock = new_lock(client, "other");
   assert_int_equal(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
   const char *queue;

@@ -223,14 +223,10 @@ static void lose_one(redlock_client *client) {
   unsigned before = atomic_load(&lost);
   int result = redlock_lock_acquire(lock, &options, NULL);
   assert_ok(lock, result);
-  for (unsigned i = 0; i < 5; i++) {
-    (void)farm_command(&five, i, "SET", "victim", "another", (char *)NULL);
-  }
+  farm_command_all(&five, "SET", "victim", "another", NULL);
   eventually(atomic_load(&lost) > before || atomic_load(&failed));
   redlock_lock_free(lock);
-  for (unsigned i = 0; i < 5; i++) {
-    (void)farm_command(&five, i, "DEL", "victim", (char *)NULL);
-  }
+  farm_command_all(&five, "DEL", "victim", NULL);
 }
 
 static bool all_was_done(void) {

@@ -111,18 +111,14 @@ TEST(close_with_hung_nodes_ends_in_time) {
   unsigned before = running_threads();
   redlock_client *client = client_of(&five, 5, NULL);
   redlock_lock *lock = hold(client, "r");
-  for (unsigned i = 0; i < 5; i++) {
-    farm_stop(&five, i);
-  }
+  farm_each(&five, 0, 5, farm_stop);
   (void)poll(NULL, 0, 100); /* An extend is in flight now, most likely. */
   redlock_time begun_us = redlock_now();
   assert_int_equal(redlock_client_close(client, MS(50)), REDLOCK_E_UNAVAILABLE);
   assert_took(begun_us, 0, MS(2000)); /* After 3 s the connections would end. */
   eventually(running_threads() == before);
   free_with_client(lock);
-  for (unsigned i = 0; i < 5; i++) {
-    farm_continue(&five, i);
-  }
+  farm_each(&five, 0, 5, farm_continue);
 }
 
 TEST(freed_client_ends_its_thread) {
@@ -206,9 +202,7 @@ TEST(waiting_thread_gets_losses_while_the_program_computes) {
   redlock_lock *lock = hold(self.client, "r");
   compute_until_extended(lock);
   assert_null(atomic_load(&self.lost));
-  for (unsigned i = 0; i < 5; i++) {
-    (void)farm_command(&five, i, "SET", "r", "another", (char *)NULL);
-  }
+  farm_command_all(&five, "SET", "r", "another", NULL);
   eventually(atomic_load(&self.lost) == lock);
   assert_int_equal(redlock_lock_lost(lock, NULL), REDLOCK_E_LOST);
   atomic_store(&self.stop, true);
@@ -245,9 +239,7 @@ TEST(on_lost_reports_each_loss) {
   redlock_client *client = client_of(&five, 5, NULL);
   assert_int_equal(redlock_client_on_lost(client, log_loss, &self), REDLOCK_OK);
   redlock_lock *first = hold(client, "r");
-  for (unsigned i = 0; i < 5; i++) {
-    (void)farm_command(&five, i, "SET", "r", "another", (char *)NULL);
-  }
+  farm_command_all(&five, "SET", "r", "another", NULL);
   eventually(atomic_load(&self.lost) == first);
   assert_false(pthread_equal(self.caller, pthread_self()));
 
@@ -292,16 +284,12 @@ static bool on_lost_is_called_again(redlock_duration ttl_us) {
   redlock_lock *lock = new_lock(client, "r");
   eventually(redlock_lock_acquire(lock, &options, NULL) == REDLOCK_OK);
   assert_int_equal(redlock_client_on_lost(client, count_calls, &calls), REDLOCK_OK);
-  for (unsigned i = 0; i < 5; i++) {
-    farm_stop(&five, i);
-  }
+  farm_each(&five, 0, 5, farm_stop);
   eventually(redlock_lock_lost(lock, NULL) != REDLOCK_OK && atomic_load(&calls) > 0);
   unsigned before = atomic_load(&calls);
   bool in_time = redlock_lock_lost(lock, NULL) == REDLOCK_E_UNAVAILABLE;
   eventually(redlock_lock_lost(lock, NULL) == REDLOCK_E_EXPIRED);
-  for (unsigned i = 0; i < 5; i++) {
-    farm_continue(&five, i);
-  }
+  farm_each(&five, 0, 5, farm_continue);
   if (in_time) {
     eventually(atomic_load(&calls) > before);
   }

@@ -14,6 +14,12 @@
 #include "resp.h"
 #include "wire/rl_command.h"
 
+/* Returns true if the command is |script|. */
+static bool fake_is_script(const resp_request *request, rl_script script) {
+  return resp_is(request, 1,
+                 resp_is(request, 0, "EVAL") ? rl_script_text(script) : rl_script_sha1(script));
+}
+
 /* The word at |index| is a key. */
 static bool fake_read_name(fake_command *command, const resp_request *request, unsigned index) {
   size_t length = request->lengths[index];
@@ -54,37 +60,41 @@ static bool fake_read_delete(fake_command *command, const resp_request *request)
   return request->count == 2 && fake_read_name(command, request, 1);
 }
 
-/* The words at |index| and behind it are a key and a token. */
-static bool fake_read_key(fake_command *command, const resp_request *request, unsigned index) {
-  size_t length = request->lengths[index + 1];
-  if (!fake_read_name(command, request, index) || length > FAKE_TOKEN_MAX) {
+static bool fake_read_word(char *to, size_t size, const resp_request *request, unsigned index) {
+  if (request->lengths[index] >= size) {
     return false;
   }
-  memcpy(command->token, request->words[index + 1], length);
-  command->token[length] = '\0';
+  memcpy(to, request->words[index], request->lengths[index]);
+  to[request->lengths[index]] = '\0';
+  return true;
+}
+
+static bool fake_read_token(fake_command *command, const resp_request *request, unsigned index) {
+  return fake_read_word(command->token, sizeof command->token, request, index);
+}
+
+/* The words at |index| and behind it are a key and a token. */
+static bool fake_read_key(fake_command *command, const resp_request *request, unsigned index) {
+  return fake_read_name(command, request, index) && fake_read_token(command, request, index + 1);
+}
+
+/* Reads the keys of a script for one key or several. The first one is that of the command. */
+static bool fake_read_names(fake_command *command, const resp_request *request) {
+  for (unsigned i = command->count; i-- > 0;) {
+    if (!fake_read_name(command, request, 3 + i)) {
+      return false;
+    }
+    memcpy(command->names[i].bytes, command->key, command->key_length + 1);
+    command->names[i].length = command->key_length;
+  }
   return true;
 }
 
 /* A script with several keys and, behind them, a token. */
 static bool fake_read_keys(fake_command *command, const resp_request *request) {
   command->count = (unsigned)resp_number(request, 2);
-  if (command->count > FAKE_NAMES_MAX || request->count < 4 + command->count) {
-    return false;
-  }
-  for (unsigned i = 0; i < command->count; i++) {
-    fake_name *name = &command->names[i];
-    if (!fake_read_name(command, request, 3 + i)) {
-      return false;
-    }
-    memcpy(name->bytes, command->key, command->key_length + 1);
-    name->length = command->key_length;
-  }
-  if (!fake_read_key(command, request, 2 + command->count)) { /* The last key, and the token. */
-    return false;
-  }
-  memcpy(command->key, command->names[0].bytes, sizeof command->key);
-  command->key_length = command->names[0].length;
-  return true;
+  return command->count <= FAKE_NAMES_MAX && request->count >= 4 + command->count &&
+         fake_read_token(command, request, 3 + command->count) && fake_read_names(command, request);
 }
 
 static bool fake_is_attach(const resp_request *request) {
@@ -111,10 +121,8 @@ static bool fake_read_attach(fake_command *command, const resp_request *request)
                    i == 0 ? sizeof command->record : sizeof command->run_id, "%.*s",
                    (int)request->lengths[word], request->words[word]);
   }
-  size_t length = request->lengths[4 + command->count];
   memcpy(command->handed, command->token, sizeof command->handed);
-  memcpy(command->token, request->words[4 + command->count], length);
-  command->token[length] = '\0';
+  (void)fake_read_token(command, request, 4 + command->count);
   command->ttl_ms = resp_number(request, 5 + command->count);
   command->floor_ms = resp_number(request, 6 + command->count);
   command->count -= command->guarded;
@@ -126,15 +134,6 @@ static bool fake_read_set(fake_command *command, const resp_request *request) {
   command->ttl_ms = resp_number(request, 5);
   return request->count == 6 && fake_read_key(command, request, 1) && resp_is(request, 3, "NX") &&
          resp_is(request, 4, "PX") && command->ttl_ms > 0;
-}
-
-static bool fake_read_word(char *to, size_t size, const resp_request *request, unsigned index) {
-  if (request->lengths[index] >= size) {
-    return false;
-  }
-  memcpy(to, request->words[index], request->lengths[index]);
-  to[request->lengths[index]] = '\0';
-  return true;
 }
 
 /* Reads the words behind the key and the token, or the entry. */
@@ -177,9 +176,7 @@ static bool fake_read_script(fake_command *command, const resp_request *request)
     return false;
   }
   for (unsigned i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
-    if (resp_is(request, 1,
-                command->by_text ? rl_script_text(scripts[i].script)
-                                 : rl_script_sha1(scripts[i].script))) {
+    if (fake_is_script(request, scripts[i].script)) {
       command->verb = scripts[i].verb;
       command->calls = scripts[i].calls;
       command->labels = scripts[i].script == RL_SCRIPT_ENQUEUE_LABEL;
@@ -215,9 +212,7 @@ static bool fake_read_several(fake_command *command, const resp_request *request
     return false;
   }
   for (unsigned i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
-    if (resp_is(request, 1,
-                command->by_text ? rl_script_text(scripts[i].script)
-                                 : rl_script_sha1(scripts[i].script))) {
+    if (fake_is_script(request, scripts[i].script)) {
       command->verb = scripts[i].verb;
       command->calls = scripts[i].script == RL_SCRIPT_RELEASE_ALL_NOTIFY;
       command->heals = scripts[i].heals;
@@ -262,9 +257,8 @@ static bool fake_read_set_if(fake_command *command, const resp_request *request)
 /* Returns the script with a fencing token or a guard that the command names, or RL_SCRIPT_NONE. */
 static rl_script fake_watched_script(const resp_request *request) {
   static const rl_script scripts[] = {RL_SCRIPT_TAKE, RL_SCRIPT_PROLONG, RL_SCRIPT_CONFIRM};
-  bool by_text = resp_is(request, 0, "EVAL");
   for (unsigned i = 0; i < 3; i++) {
-    if (resp_is(request, 1, by_text ? rl_script_text(scripts[i]) : rl_script_sha1(scripts[i]))) {
+    if (fake_is_script(request, scripts[i])) {
       return scripts[i];
     }
   }
@@ -299,28 +293,14 @@ static bool fake_read_hold(fake_command *command, const resp_request *request, b
   command->keep_ms = resp_number(request, at + 1);
   command->count = (unsigned)resp_number(request, at + 2);
   command->fence = keys > command->count;
-  (void)fake_read_word(command->token, sizeof command->token, request, at);
+  (void)fake_read_token(command, request, at);
   if (command->keep_ms == 0 || command->count == 0 || command->count > FAKE_NAMES_MAX ||
       keys != command->count * (command->fence > 0 ? 2 : 1) ||
       (notifies && !fake_read_word(command->entry, sizeof command->entry, request, at + 3))) {
     return false;
   }
-  for (unsigned i = 0; i < command->count; i++) {
-    if (!fake_read_name(command, request, 3 + i)) {
-      return false;
-    }
-    memcpy(command->names[i].bytes, command->key, command->key_length + 1);
-    command->names[i].length = command->key_length;
-  }
-  memcpy(command->key, command->names[0].bytes, sizeof command->key);
-  command->key_length = command->names[0].length;
-  return command->fence == 0 || fake_read_counters(command, request);
-}
-
-/* Returns true if the command is |script|. */
-static bool fake_is_script(const resp_request *request, rl_script script) {
-  return resp_is(request, 1,
-                 resp_is(request, 0, "EVAL") ? rl_script_text(script) : rl_script_sha1(script));
+  return fake_read_names(command, request) &&
+         (command->fence == 0 || fake_read_counters(command, request));
 }
 
 /* The seal and the run_id, and the name of the script. A TAKE without a guard has none. */
@@ -360,22 +340,13 @@ static bool fake_read_watched(fake_command *command, const resp_request *request
   command->heals = takes && resp_is(request, at + 3, "1");
   command->fence = resp_number(request, at + (takes ? 4 : 3));
   command->ttl_ms = resp_number(request, at + 1);
-  memcpy(command->token, request->words[at], request->lengths[at]);
-  command->token[request->lengths[at]] = '\0';
+  (void)fake_read_token(command, request, at);
   if (command->count == 0 || command->count > FAKE_NAMES_MAX ||
       keys != command->count * (command->fence > 0 ? 2 : 1) + (command->guarded ? 1 : 0)) {
     return false;
   }
-  for (unsigned i = 0; i < command->count; i++) {
-    if (!fake_read_name(command, request, 3 + i)) {
-      return false;
-    }
-    memcpy(command->names[i].bytes, command->key, command->key_length + 1);
-    command->names[i].length = command->key_length;
-  }
-  memcpy(command->key, command->names[0].bytes, sizeof command->key);
-  command->key_length = command->names[0].length;
-  return command->ttl_ms > 0 && (command->fence == 0 || fake_read_counters(command, request));
+  return fake_read_names(command, request) && command->ttl_ms > 0 &&
+         (command->fence == 0 || fake_read_counters(command, request));
 }
 
 static bool fake_read_handshake(fake_command *command, const resp_request *request) {

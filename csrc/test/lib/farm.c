@@ -31,17 +31,41 @@ int farm_free_port(void) {
 
 /* ---------------------------------------------------------------------------------- commands */
 
-const char *farm_command(farm *self, unsigned node, ...) {
-  const char *words[FARM_WORDS_MAX];
+static void farm_words(const char *words[FARM_WORDS_MAX], va_list list) {
   size_t count = 0;
-  va_list list;
-  va_start(list, node);
   while ((words[count] = va_arg(list, const char *)) != NULL) {
     count++;
     assert_true(count < FARM_WORDS_MAX);
   }
+}
+
+const char *farm_command(farm *self, unsigned node, ...) {
+  const char *words[FARM_WORDS_MAX];
+  va_list list;
+  va_start(list, node);
+  farm_words(words, list);
   va_end(list);
   return server_ask(self->nodes[node].port, FARM_REPLY_TIMEOUT_MS, self->reply, words);
+}
+
+void farm_command_all(farm *self, ...) {
+  const char *words[FARM_WORDS_MAX];
+  va_list list;
+  va_start(list, self);
+  farm_words(words, list);
+  va_end(list);
+  for (unsigned i = 0; i < self->count; i++) {
+    const char *reply = server_ask(self->nodes[i].port, FARM_REPLY_TIMEOUT_MS, self->reply, words);
+    if (reply == NULL || reply[0] == '-') {
+      fail_msg("%s, %s: %s", self->nodes[i].address, words[0], reply != NULL ? reply : "no answer");
+    }
+  }
+}
+
+void farm_each(farm *self, unsigned from, unsigned until, void (*action)(farm *, unsigned)) {
+  for (unsigned i = from; i < until; i++) {
+    action(self, i);
+  }
 }
 
 static const char *farm_ask(farm *self, unsigned node, const char *command, const char *argument) {

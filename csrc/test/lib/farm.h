@@ -74,6 +74,12 @@ void farm_restart_slowly(farm *self, unsigned node, const char *key_microseconds
  */
 const char *farm_command(farm *self, unsigned node, ...) __attribute__((sentinel));
 
+/* Sends the command to each node, and fails unless all execute it. */
+void farm_command_all(farm *self, ...) __attribute__((sentinel));
+
+/* Calls farm_stop() or another action for the nodes |from| to |until| - 1. */
+void farm_each(farm *self, unsigned from, unsigned until, void (*action)(farm *, unsigned));
+
 /* On how many of the nodes that run |key| has the value |value|; with NULL: exists. */
 unsigned farm_count(farm *self, const char *key, const char *value);
 

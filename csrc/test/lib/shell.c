@@ -118,7 +118,5 @@ void shell_until_held(const char *resource) {
 }
 
 void shell_take(const char *resource) {
-  for (unsigned i = 0; i < 3; i++) {
-    (void)farm_command(&three, i, "SET", resource, "another", (char *)NULL);
-  }
+  farm_command_all(&three, "SET", resource, "another", NULL);
 }

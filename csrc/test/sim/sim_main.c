@@ -19,6 +19,8 @@
  *       --mix          a mix of all kinds of waiters follows the faults
  *       --hold         all runs are with releases that keep their keys
  *       --fence        all runs are with fencing tokens
+ *       --lead         the same, and with leaders
+ *       --native       nodes have native commands
  *       --guard        all runs are with a guard; with --break no violation must be detected then
  *       --nodes N      all runs are with so many nodes
  *       --fault NAME   this fault is frequent in all runs
@@ -38,8 +40,7 @@
 
 typedef struct sim_arguments {
   uint64_t seed, runs, nodes, need, from_ms, until_ms;
-  bool timeline, counters, hash, fenced, guarded, notifying, labels, leading, permits, holding,
-      native, scriptless, mixing;
+  bool timeline, counters, hash;
   const char *svg, *only;
   int often, breach;
 } sim_arguments;
@@ -55,23 +56,24 @@ static bool sim_main_name(const char *const *names, int count, const char *word,
   return *value < count;
 }
 
-static bool sim_main_arguments(int count, char **words, sim_arguments *arguments) {
+/* Options that say what all runs have are in |s|. */
+static bool sim_main_arguments(int count, char **words, sim_arguments *arguments, sim *s) {
   const struct {
     const char *word;
     bool *flag;
   } flags[] = {{"--timeline", &arguments->timeline},
                {"--counters", &arguments->counters},
                {"--hash", &arguments->hash},
-               {"--fence", &arguments->fenced},
-               {"--lead", &arguments->leading},
-               {"--guard", &arguments->guarded},
-               {"--notify", &arguments->notifying},
-               {"--labels", &arguments->labels},
-               {"--permits", &arguments->permits},
-               {"--hold", &arguments->holding},
-               {"--native", &arguments->native},
-               {"--mix", &arguments->mixing},
-               {"--scriptless", &arguments->scriptless}};
+               {"--fence", &s->fenced},
+               {"--lead", &s->leading},
+               {"--guard", &s->guarded},
+               {"--notify", &s->notifying},
+               {"--labels", &s->labels},
+               {"--permits", &s->permits},
+               {"--hold", &s->holding},
+               {"--native", &s->native},
+               {"--mix", &s->mixing},
+               {"--scriptless", &s->scriptless}};
   const struct {
     const char *word;
     uint64_t *number;
@@ -180,7 +182,7 @@ static void sim_main_aborted(int number) {
 static int sim_main_caught(sim *s, const sim_arguments *arguments, uint64_t seed, uint64_t runs) {
   (void)printf("seed %llu: %s: %s\n", (ull)seed, s->checker, s->failure);
   (void)printf("caught by %s within %llu seeds\n", s->checker, (ull)runs);
-  if (arguments->breach == SIM_BREACH_NONE || arguments->guarded) {
+  if (arguments->breach == SIM_BREACH_NONE || s->guarded) {
     (void)sim_main_show(s, arguments, seed, true);
     (void)printf("repeat: make sim SEED=%llu [SVG=file]\n", (ull)seed);
     return 1;
@@ -220,39 +222,28 @@ static int sim_main_runs(sim *s, const sim_arguments *arguments) {
                 (double)arguments->runs / seconds, (double)events / seconds);
   if (arguments->breach != SIM_BREACH_NONE) {
     (void)printf("survived\n");
-    return arguments->guarded ? 0 : 1;
+    return s->guarded ? 0 : 1;
   }
   return missing == 0 ? 0 : 1;
 }
 
 int main(int count, char **words) {
   sim_arguments arguments = {.seed = 1, .runs = 1, .often = -1, .breach = SIM_BREACH_NONE};
-  if (!sim_main_arguments(count, words, &arguments)) {
-    (void)fprintf(
-        stderr,
-        "usage: sim [--seed N] [--runs N] [--timeline] [--svg FILE [--from MS] [--until MS]] "
-        "[--break NAME] [--labels] [--permits] [--scriptless] [--hold] [--mix] [--notify] [--fence] [--guard] [--nodes N] [--fault NAME] [--only NAME] [--need N] "
-        "[--counters] [--hash]\n");
-    return 2;
-  }
   sim *s = calloc(1, sizeof *s);
   if (s == NULL) {
+    return 2;
+  }
+  if (!sim_main_arguments(count, words, &arguments, s)) {
+    (void)fputs("usage: sim [options]; see the head of csrc/test/sim/sim_main.c\n", stderr);
+    free(s);
     return 2;
   }
   (void)signal(SIGABRT, sim_main_aborted);
   s->breach = (sim_breach)arguments.breach;
   s->often = arguments.often;
-  s->fenced = arguments.fenced || arguments.leading;
-  s->leading = arguments.leading;
-  s->guarded = arguments.guarded;
-  s->notifying = arguments.notifying;
-  s->native = arguments.native || arguments.scriptless;
-  s->scriptless = arguments.scriptless;
-  s->labels = arguments.labels;
+  s->fenced = s->fenced || s->leading;
+  s->native = s->native || s->scriptless;
   s->nodes_wanted = (unsigned)arguments.nodes;
-  s->permits = arguments.permits;
-  s->holding = arguments.holding;
-  s->mixing = arguments.mixing;
   s->only = arguments.only;
   int status;
   if (arguments.runs == 1 && (arguments.timeline || arguments.svg != NULL)) {
