@@ -69,6 +69,10 @@ static void connection_close(connection *self) {
   rl_tls_node_free(self->node);
 }
 
+static long read_some(connection *self, void *bytes, size_t size) {
+  return rl_tls_stream_read(self->stream, bytes, size, message, sizeof message);
+}
+
 /* Reads |length| bytes that the peer has sent, in pieces of |piece| of the ciphertext. */
 static void read_all(tls_peer *peer, rl_transport_stream *stream, unsigned char *bytes,
                      size_t length, size_t piece) {
@@ -262,32 +266,31 @@ TEST(session_is_resumed_unless_it_is_forgotten) {
   }
 }
 
-TEST(farewell_is_sent_and_received) {
+TEST(farewell_is_sent) {
+  connection it;
   char bytes[16];
-  rl_transport_node *node = node_for("redis.test");
-  tls_peer peer;
-  tls_peer_start(&peer, &ours, TLS1_3_VERSION);
-  rl_transport_stream *stream = shaken(node, &peer);
-  rl_tls_stream_finish(stream);
-  tls_peer_take(&peer, stream);
-  assert_int_equal(tls_peer_read(&peer, bytes, sizeof bytes), 0);
-  assert_int_equal(SSL_get_shutdown(peer.ssl) & SSL_RECEIVED_SHUTDOWN, SSL_RECEIVED_SHUTDOWN);
-  rl_tls_stream_free(stream);
-  tls_peer_next(&peer);
+  connection_open(&it, TLS1_3_VERSION);
+  rl_tls_stream_finish(it.stream);
+  tls_peer_take(&it.peer, it.stream);
+  assert_int_equal(tls_peer_read(&it.peer, bytes, sizeof bytes), 0);
+  assert_int_equal(SSL_get_shutdown(it.peer.ssl) & SSL_RECEIVED_SHUTDOWN, SSL_RECEIVED_SHUTDOWN);
+  connection_close(&it);
+}
 
-  stream = shaken(node, &peer);
-  tls_peer_write(&peer, PONG, 7);
-  (void)SSL_shutdown(peer.ssl);
-  (void)tls_peer_give(&peer, stream, 16384);
-  /* Data before the farewell is read, and the end is reported without more input. */
-  assert_int_equal(rl_tls_stream_read(stream, bytes, sizeof bytes, message, sizeof message), 7);
-  assert_true(rl_tls_stream_holds(stream));
-  assert_int_equal(rl_tls_stream_read(stream, bytes, sizeof bytes, message, sizeof message), -1);
+/* Data before the farewell is read, and the end is reported without more input. */
+TEST(farewell_is_received) {
+  connection it;
+  char bytes[16];
+  connection_open(&it, TLS1_3_VERSION);
+  tls_peer_write(&it.peer, PONG, 7);
+  (void)SSL_shutdown(it.peer.ssl);
+  (void)tls_peer_give(&it.peer, it.stream, 16384);
+  assert_int_equal(read_some(&it, bytes, sizeof bytes), 7);
+  assert_true(rl_tls_stream_holds(it.stream));
+  assert_int_equal(read_some(&it, bytes, sizeof bytes), -1);
   assert_string_equal(message, "the node closed the connection");
-  assert_int_equal(rl_tls_stream_write(stream, "x", 1, message, sizeof message), -1);
-  rl_tls_stream_free(stream);
-  tls_peer_end(&peer);
-  rl_tls_node_free(node);
+  assert_int_equal(rl_tls_stream_write(it.stream, "x", 1, message, sizeof message), -1);
+  connection_close(&it);
 }
 
 TEST(peer_may_update_keys_often) {
@@ -299,8 +302,7 @@ TEST(peer_may_update_keys_often) {
     assert_int_equal(SSL_key_update(it.peer.ssl, SSL_KEY_UPDATE_REQUESTED), 1);
     assert_int_equal(SSL_do_handshake(it.peer.ssl), 1);
     (void)tls_peer_give(&it.peer, it.stream, 16384);
-    assert_int_equal(rl_tls_stream_read(it.stream, bytes, sizeof bytes, message, sizeof message),
-                     0);
+    assert_int_equal(read_some(&it, bytes, sizeof bytes), 0);
     (void)rl_tls_stream_output(it.stream, &length);
     assert_true(length <= RL_TLS_OUTPUT_MAX);
   }
@@ -316,7 +318,7 @@ TEST(renegotiation_is_refused) {
   (void)SSL_do_handshake(it.peer.ssl);
   (void)tls_peer_give(&it.peer, it.stream, 16384);
   /* The connection continues without it. */
-  assert_int_equal(rl_tls_stream_read(it.stream, bytes, sizeof bytes, message, sizeof message), 0);
+  assert_int_equal(read_some(&it, bytes, sizeof bytes), 0);
   assert_int_equal(SSL_is_init_finished(it.stream->ssl), 1);
   connection_close(&it);
   ERR_clear_error();
@@ -393,34 +395,29 @@ TEST(error_queue_is_left_empty) {
   assert_int_equal(rl_tls_stream_read(stream, bytes, sizeof bytes, message, sizeof message), -1);
   rl_tls_stream_free(stream);
   rl_tls_node_free(node);
-
-  node = node_for("redis.test");
-  tls_peer_next(&peer);
-  stream = shaken(node, &peer);
-  ERR_put_error(ERR_LIB_USER, 0, 1, "test", 1);
-  assert_true(rl_tls_stream_read(stream, bytes, sizeof bytes, message, sizeof message) == 0);
-  ERR_put_error(ERR_LIB_USER, 0, 1, "test", 1);
-  assert_int_equal(rl_tls_stream_write(stream, "x", 1, message, sizeof message), 1);
-  rl_tls_stream_free(stream);
   tls_peer_end(&peer);
-  rl_tls_node_free(node);
+
+  connection it;
+  connection_open(&it, TLS1_3_VERSION);
+  ERR_put_error(ERR_LIB_USER, 0, 1, "test", 1);
+  assert_int_equal(read_some(&it, bytes, sizeof bytes), 0);
+  ERR_put_error(ERR_LIB_USER, 0, 1, "test", 1);
+  assert_int_equal(rl_tls_stream_write(it.stream, "x", 1, message, sizeof message), 1);
+  connection_close(&it);
 }
 
 /* The certificate is valid for two days. */
 TEST(certificate_returns_its_remaining_validity) {
   const redlock_duration day_us = 86400 * SECONDS;
-  rl_transport_node *node = node_for("redis.test");
-  tls_peer peer;
-  tls_peer_start(&peer, &ours, TLS1_2_VERSION);
-  rl_transport_stream *stream = stream_to(node);
-  assert_true(rl_tls_stream_certificate(stream) == REDLOCK_NEVER); /* before the handshake */
-  rl_tls_stream_free(stream);
-  stream = shaken(node, &peer);
-  redlock_duration left_us = rl_tls_stream_certificate(stream);
+  connection it;
+  connection_open(&it, TLS1_2_VERSION);
+  redlock_duration left_us = rl_tls_stream_certificate(it.stream);
   assert_true(left_us > day_us && left_us <= 2 * day_us);
-  rl_tls_stream_free(stream);
-  tls_peer_end(&peer);
-  rl_tls_node_free(node);
+  rl_tls_stream_free(it.stream);
+  rl_tls_node_forget_session(it.node);
+  it.stream = stream_to(it.node);
+  assert_true(rl_tls_stream_certificate(it.stream) == REDLOCK_NEVER); /* before the handshake */
+  connection_close(&it);
 }
 
 int main(void) {
