@@ -6,6 +6,7 @@
 #include "wait/rl_notify.h"
 
 #include "calling_world.h"
+#include "lease/rl_custom_token.h"
 
 /*
  * Begins an acquire. The nodes deny SET, and have received ENQUEUE, which none has answered.
@@ -177,6 +178,33 @@ TEST(contention_ends_after_a_second) {
   pass(world, 1);
   rl_lock *lock = begin_patient(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
+}
+
+/* An acquire with a token that the caller supplied makes one attempt, which finds the key taken. */
+static void fail_with_custom_token(fake_world *world) {
+  redlock_options options = patient();
+  rl_lock *lock = fake_lock(world, KEY, &options);
+  take_key(world, 7, REDLOCK_NEVER);
+  assert_error(rl_custom_token_set(lock, "token", 5), REDLOCK_OK);
+  fake_begin_acquire(world, lock);
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+}
+
+TEST(acquire_queues_first_after_a_custom_token_found_the_key_taken) {
+  fake_world *world = listening(3);
+  fail_with_custom_token(world);
+  remove_keys(world);
+  let_other_stand(world);
+  rl_lock *lock = begin_patient(world);
+  assert_error(rl_lock_result(lock), REDLOCK_PENDING);
+  assert_int_equal(world->nodes[0].sets, 1); /* the one with the token */
+}
+
+TEST(custom_token_that_found_the_key_taken_connects_subscribers) {
+  fake_world *world = fake_world_new_calling(3);
+  fail_with_custom_token(world);
+  assert_int_equal(world->core.notify->ready, 7);
 }
 
 /* A node that answers 2 to a plain release breaks the protocol. */
