@@ -31,9 +31,9 @@ typedef struct rl_lua_nginx {
   redlock_time wake_us;   /* next turn of the driver's clock */
   rl_lua_nginx_owners owners;
   struct rl_lua_nginx_lock *
-      *waiting;         /* by slot, from 1: locks whose operation a request waits for */
-  size_t waiting_count; /* slots allocated */
-  size_t waited;        /* slots in use */
+      *waiting;         /* by sleeper, from 1: locks whose operation a request waits for */
+  size_t waiting_count; /* sleepers allocated */
+  size_t waited;        /* sleepers in use */
   size_t users;         /* clients that share the connections, without closed and collected ones */
   int of_worker;        /* of these clients, as in rl_lua_client */
   int reentrant;
@@ -42,7 +42,7 @@ typedef struct rl_lua_nginx {
 /* A lock of such a client. */
 typedef struct rl_lua_nginx_lock {
   rl_lua_lock base;
-  size_t slot;              /* where a request waits for the operation; 0 = none waits */
+  size_t sleeper;           /* at which a request waits for the operation; 0: none waits */
   rl_lua_nginx_owned owned; /* list entry of the request that owns the lock */
   int freed;                /* the lock was freed: rl_lua_nginx_released.h */
   int result;               /* of its last operation */

@@ -3,9 +3,10 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * For each operation that a request waits for, the driver keeps a number, the slot, and no object:
- * requests end at any time, and their objects must be collectable. The handle maps a slot to its
- * lock without keeping it alive: the finalizer of a lock clears its slot.
+ * For each operation that a request waits for, the driver keeps the number of a semaphore, the
+ * sleeper, and no object: requests end at any time, and their objects must be collectable. The
+ * handle maps a sleeper to its lock without keeping it alive: the finalizer of a lock clears its
+ * sleeper.
  */
 #include "rl_lua_nginx_wait.h"
 
@@ -32,9 +33,9 @@
 /* Time until the next look at an operation that could not be sent at once. */
 #define SEND_AGAIN (5 * REDLOCK_MILLISECONDS)
 
-/* Returns the slot in which a request waits for the lock's operation, or 0. */
-static size_t slot_of(const rl_lua_lock *self) {
-  return self->worker == NULL ? 0 : ((const rl_lua_nginx_lock *)self)->slot;
+/* Returns the sleeper at which a request waits for the lock's operation, or 0. */
+static size_t sleeper_of(const rl_lua_lock *self) {
+  return self->worker == NULL ? 0 : ((const rl_lua_nginx_lock *)self)->sleeper;
 }
 
 /* Returns the list entry of a lock that has a worker. */
@@ -47,24 +48,24 @@ static void take_from_owner(rl_lua_lock *self) {
   rl_lua_nginx_owners_take(&rl_lua_nginx_of(self->worker)->owners, owned_of(self));
 }
 
-/* Clears the lock's slot: no request waits for its operation. */
-static void leave_slot(rl_lua_lock *self) {
-  size_t slot = slot_of(self);
+/* Clears the lock's sleeper: no request waits for its operation. */
+static void leave_sleeper(rl_lua_lock *self) {
+  size_t sleeper = sleeper_of(self);
 
-  if (slot == 0)
+  if (sleeper == 0)
     return;
-  rl_lua_nginx_of(self->worker)->waiting[slot - 1] = NULL;
+  rl_lua_nginx_of(self->worker)->waiting[sleeper - 1] = NULL;
   rl_lua_nginx_of(self->worker)->waited--;
-  rl_lua_nginx_lock_of(self)->slot = 0;
+  rl_lua_nginx_lock_of(self)->sleeper = 0;
 }
 
 /* Returns false when out of memory. */
-static bool enter_slot(rl_lua_lock *self, size_t slot) {
+static bool enter_sleeper(rl_lua_lock *self, size_t sleeper) {
   rl_lua_nginx *nginx = rl_lua_nginx_of(self->worker);
 
-  leave_slot(self);
-  if (slot > nginx->waiting_count) {
-    size_t count = slot + slot / 2 + 15;
+  leave_sleeper(self);
+  if (sleeper > nginx->waiting_count) {
+    size_t count = sleeper + sleeper / 2 + 15;
     rl_lua_nginx_lock **grown = realloc(nginx->waiting, count * sizeof nginx->waiting[0]);
     if (grown == NULL)
       return false;
@@ -72,17 +73,17 @@ static bool enter_slot(rl_lua_lock *self, size_t slot) {
     nginx->waiting = grown;
     nginx->waiting_count = count;
   }
-  if (nginx->waiting[slot - 1] != NULL)
-    leave_slot(&nginx->waiting[slot - 1]->base); /* No request came to wait for it. */
-  nginx->waiting[slot - 1] = rl_lua_nginx_lock_of(self);
+  if (nginx->waiting[sleeper - 1] != NULL)
+    leave_sleeper(&nginx->waiting[sleeper - 1]->base); /* No request came to wait for it. */
+  nginx->waiting[sleeper - 1] = rl_lua_nginx_lock_of(self);
   nginx->waited++;
-  nginx->waiting[slot - 1]->slot = slot;
+  nginx->waiting[sleeper - 1]->sleeper = sleeper;
   return true;
 }
 
 /* The caller must not use a lock after this call of Lua, which may collect it. */
-static void push_slot(lua_State *L, int list, int index, size_t slot) {
-  lua_pushnumber(L, (lua_Number)slot);
+static void push_sleeper(lua_State *L, int list, int index, size_t sleeper) {
+  lua_pushnumber(L, (lua_Number)sleeper);
   lua_rawseti(L, list, index);
 }
 
@@ -91,8 +92,8 @@ int rl_lua_nginx_wait_collect(lua_State *L, rl_lua_nginx *self, int list, int co
 
   while ((ended = rl_core_next_ended(&self->client->core)) != NULL) {
     rl_lua_lock *lock = ended->data;
-    if (slot_of(lock) != 0)
-      push_slot(L, list, ++count, slot_of(lock));
+    if (sleeper_of(lock) != 0)
+      push_sleeper(L, list, ++count, sleeper_of(lock));
     else if (lock->operation == RL_OPERATION_RELEASE)
       rl_lua_nginx_released_free(lock); /* No request waits for it. */
   }
@@ -126,13 +127,13 @@ int rl_lua_nginx_wait_release_ended(lua_State *L, rl_lua_nginx *self, int list) 
 
   while ((owned = rl_lua_nginx_owners_next_ended(&self->owners)) != NULL) {
     rl_lua_lock *lock = &rl_lua_nginx_lock_owned(owned)->base;
-    size_t slot = slot_of(lock);
+    size_t sleeper = sleeper_of(lock);
     lock->owner_ended = 1;
     give_up(lock, now_us);
-    leave_slot(lock);
+    leave_sleeper(lock);
     rl_lua_nginx_released_free(lock);
-    if (slot != 0)
-      push_slot(L, list, ++count, slot);
+    if (sleeper != 0)
+      push_sleeper(L, list, ++count, sleeper);
   }
   return count;
 }
@@ -140,7 +141,7 @@ int rl_lua_nginx_wait_release_ended(lua_State *L, rl_lua_nginx *self, int list) 
 void rl_lua_nginx_wait_forget(rl_lua_nginx *self) {
   for (size_t i = 0; i < self->waiting_count; i++) {
     if (self->waiting[i] != NULL)
-      self->waiting[i]->slot = 0;
+      self->waiting[i]->sleeper = 0;
   }
   free(self->waiting);
   self->waiting = NULL;
@@ -150,7 +151,7 @@ void rl_lua_nginx_wait_forget(rl_lua_nginx *self) {
 }
 
 void rl_lua_nginx_wait_forget_lock(rl_lua_lock *self) {
-  leave_slot(self);
+  leave_sleeper(self);
   take_from_owner(self);
 }
 
@@ -184,10 +185,10 @@ static bool stays_with_worker(rl_lua_lock *self) {
   return owned_of(self)->owner == NULL && rl_ring_is_reacquired(rl_lock_of(self->lock));
 }
 
-/* Sets the owner and the slot after an operation has begun. */
+/* Sets the owner and the sleeper after an operation has begun. */
 static void note_begun(lua_State *L, rl_lua_lock *self, rl_operation operation, int of_worker) {
   rl_lua_nginx *nginx = rl_lua_nginx_of(self->worker);
-  size_t slot = (size_t)lua_tonumber(L, 3);
+  size_t sleeper = (size_t)lua_tonumber(L, 3);
 
   redlock_lock_set_data(self->lock, self);
   if (operation == RL_OPERATION_ACQUIRE) {
@@ -199,17 +200,17 @@ static void note_begun(lua_State *L, rl_lua_lock *self, rl_operation operation, 
              rl_ring_owner(rl_lock_of(self->lock))->lease == NULL) {
     take_from_owner(self);
   }
-  if (slot != 0 && !enter_slot(self, slot))
+  if (sleeper != 0 && !enter_sleeper(self, sleeper))
     rl_lock_cancel(rl_lock_of(self->lock), redlock_now(), REDLOCK_E_NO_MEMORY);
 }
 
 /*
- * (lock, code of an operation, slot, request, argument) ->
+ * (lock, code of an operation, sleeper, request, argument) ->
  *
  *     driver's table, true, writers, clock    it is in flight: wake these writers, and the clock
  *     driver's table, false, writers, clock   it has ended, and has a result
- *     driver's table, nil, slot               it has not begun: the caller in that slot must first
- *                                             take the result of the last operation
+ *     driver's table, nil, sleeper            it has not begun: the caller at that sleeper must
+ *                                             first take the result of the last operation
  *     nil, message, code                      it has failed
  *     false                                   the client of the lock blocks
  */
@@ -228,9 +229,9 @@ static int wait_start(lua_State *L) {
   if (nginx->client == NULL || rl_lua_share_is_closed(self->share))
     return rl_lua_push_error(L, REDLOCK_E_CLOSED, NULL, RL_LUA_WRAPPED);
   rl_lua_nginx_check_fork(nginx);
-  if (slot_of(self) != 0) {
+  if (sleeper_of(self) != 0) {
     lua_pushnil(L);
-    lua_pushnumber(L, (lua_Number)slot_of(self));
+    lua_pushnumber(L, (lua_Number)sleeper_of(self));
     return 3;
   }
   if (row->operation == RL_OPERATION_ACQUIRE && is_held_by_another(L, self))
@@ -254,7 +255,7 @@ static int wait_start(lua_State *L) {
     rl_list_remove(&rl_lock_of(self->lock)->queue);
   lua_pushboolean(L, rl_lock_is_busy(rl_lock_of(self->lock)));
   lua_pushnumber(L, (lua_Number)rl_lua_nginx_wake_writers(nginx));
-  if (slot_of(self) == 0 && row->operation == RL_OPERATION_RELEASE)
+  if (sleeper_of(self) == 0 && row->operation == RL_OPERATION_RELEASE)
     rl_lua_nginx_released_free(self);
   lua_pushboolean(L, rl_lua_nginx_wake_clock(nginx));
   return 4;
@@ -277,7 +278,7 @@ static int push_result(lua_State *L, rl_lua_lock *self) {
 
   if (error == REDLOCK_PENDING)
     return 0;
-  leave_slot(self);
+  leave_sleeper(self);
   if (self->owner_ended)
     error = REDLOCK_E_NOT_HELD;
   if (error != REDLOCK_OK) {
@@ -324,16 +325,16 @@ static int wait_cancel(lua_State *L) {
   return 1;
 }
 
-/* (lock) -> the driver's table, and the slot of a caller that has not taken the last result, if
+/* (lock) -> the driver's table, and the sleeper of a caller that has not taken the last result, if
    any. */
 static int wait_caller(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:detach()");
 
   lua_settop(L, 1);
   push_driver(L, self);
-  if (slot_of(self) == 0)
+  if (sleeper_of(self) == 0)
     return 1;
-  lua_pushnumber(L, (lua_Number)slot_of(self));
+  lua_pushnumber(L, (lua_Number)sleeper_of(self));
   return 2;
 }
 
@@ -345,19 +346,19 @@ static int wait_is_blocking(lua_State *L) {
   return 1;
 }
 
-/* (handle, slot): the caller that waited in |slot| is gone. Releases the lock if it was acquiring.
-   An extend or a release goes on until the next operation. */
+/* (handle, sleeper): the caller that waited at |sleeper| is gone. Releases the lock if it was
+   acquiring. An extend or a release goes on until the next operation. */
 static int wait_disown(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
-  size_t slot = (size_t)luaL_checknumber(L, 2);
+  size_t sleeper = (size_t)luaL_checknumber(L, 2);
   rl_lua_nginx_lock *waiting =
-      slot < 1 || slot > self->waiting_count ? NULL : self->waiting[slot - 1];
+      sleeper < 1 || sleeper > self->waiting_count ? NULL : self->waiting[sleeper - 1];
   rl_lua_lock *lock;
 
   if (waiting == NULL)
     return 0;
   lock = &waiting->base;
-  leave_slot(lock);
+  leave_sleeper(lock);
   if (lock->operation == RL_OPERATION_ACQUIRE) {
     if (rl_ring_is_reacquired(rl_lock_of(lock->lock))) {
       count_down(rl_lock_of(lock->lock), redlock_now());

@@ -21,7 +21,7 @@ local acquire_options, give_token = options.acquire, core.give_token
 local attach, attach_options, check_handover, detach = core.attach, options.attach, options.handover, core.detach
 local owner_complaint, release_options, check_token = options.owner_complaint, options.release, options.token
 local protect = on_lost.protect
-local move, wait, free_slot, overtake = driver.move, driver.wait, nginx_wait.free_slot, nginx_wait.overtake
+local move, wait, free_sleeper, overtake = driver.move, driver.wait, nginx_wait.free_sleeper, nginx_wait.overtake
 
 -- Returns the running request or timer, whose end nginx reports. Only the http subsystem has it.
 local get_request = ngx.config.subsystem == "http" and require("resty.core.base").get_request or function() end
@@ -110,11 +110,11 @@ end
 
 -- --------------------------------------------------------------------------------------- locks
 
-local function await(self, lock, slot, pending, writers, clock)
+local function await(self, lock, sleeper, pending, writers, clock)
   if not driver.lasting then check_lasting() end
   move(self, writers, clock)
   if pending then
-    local results = wait(self, lock, slot)
+    local results = wait(self, lock, sleeper)
     if results then return results[1], results[2], results[3] end
   end
   return result(lock)
@@ -130,16 +130,16 @@ for name, operation in pairs(operations) do
       if not may_wait[phase] and not (type(lock) == "userdata" and native.is_blocking(lock)) then
         return cannot_wait(method, phase)
       end
-      local slot, checked, request = free_slot(), nil, get_request()
+      local sleeper, checked, request = free_sleeper(), nil, get_request()
       if argument ~= nil then checked = check(argument, 2) end
-      local self, pending, writers, clock = start(lock, number, slot, request, checked)
+      local self, pending, writers, clock = start(lock, number, sleeper, request, checked)
       if self and pending == nil then
-        slot = overtake(self, lock, writers, number)
-        self, pending, writers, clock = start(lock, number, slot, request, checked)
+        sleeper = overtake(self, lock, writers, number)
+        self, pending, writers, clock = start(lock, number, sleeper, request, checked)
       end
       if self == false then return of_blocking(lock, argument) end
       if not self then return nil, pending, writers end
-      local answer, message, code = await(self, lock, slot, pending, writers, clock)
+      local answer, message, code = await(self, lock, sleeper, pending, writers, clock)
       if not answer then return nil, message, code end
       if message then protect(lock, message, get_request()) end -- on_lost of a lock of the worker
       return answer
@@ -150,19 +150,19 @@ end
 -- In phases without waits there may be no timer either: the worker is about to end, and its end
 -- sends the release.
 function lock_methods.release(lock, given)
-  local how, slot = RELEASE, 0
+  local how, sleeper = RELEASE, 0
   if given ~= nil and release_options(given, 2) then
     how = RELEASE_SEND
   elseif not may_wait[get_phase()] then
     how = RELEASE_FORGET
   else
-    slot = free_slot()
+    sleeper = free_sleeper()
   end
-  local self, pending, writers, clock = start(lock, how, slot)
+  local self, pending, writers, clock = start(lock, how, sleeper)
   if self and pending == nil then
     local free = overtake(self, lock, writers, how)
-    if how == RELEASE then slot = free end
-    self, pending, writers, clock = start(lock, how, slot)
+    if how == RELEASE then sleeper = free end
+    self, pending, writers, clock = start(lock, how, sleeper)
   end
   if self == false then return blocking_lock.release(lock, given) end
   if not self then return nil, pending, writers end
@@ -170,7 +170,7 @@ function lock_methods.release(lock, given)
     move(self, writers, clock)
     return true
   end
-  local ok, message, code = await(self, lock, slot, pending, writers, clock)
+  local ok, message, code = await(self, lock, sleeper, pending, writers, clock)
   if ok then return true end
   return nil, message, code
 end
@@ -181,8 +181,8 @@ function lock_methods.cancel(lock)
 end
 
 function lock_methods.detach(lock)
-  local self, slot = native.caller(lock)
-  if slot then nginx_wait.free_if_dead(self, slot) end
+  local self, sleeper = native.caller(lock)
+  if sleeper then nginx_wait.free_if_dead(self, sleeper) end
   local text, message, code = detach(lock)
   if text then return text end
   return nil, message, code
@@ -245,10 +245,10 @@ end
 
 -- Runs an operation of a lock object that was made for it.
 local function ask(lock, number, argument)
-  local slot = free_slot()
-  local own, pending, writers, clock = start(lock, number, slot, nil, argument)
+  local sleeper = free_sleeper()
+  local own, pending, writers, clock = start(lock, number, sleeper, nil, argument)
   if not own then return nil, pending, writers end
-  return await(own, lock, slot, pending, writers, clock)
+  return await(own, lock, sleeper, pending, writers, clock)
 end
 
 function client_methods.inspect(self, resource, given)
@@ -294,11 +294,11 @@ function client_methods.bootstrap(self)
   if not ok then return nil, message, code end
   lock, message, code = new_lock(self, "redlock-bootstrap")
   if not lock then return nil, message, code end
-  local slot = free_slot()
+  local sleeper = free_sleeper()
   -- Not by ask(), because errors are raised at the line of its caller.
-  local own, pending, writers, clock = start(lock, BOOTSTRAP, slot)
+  local own, pending, writers, clock = start(lock, BOOTSTRAP, sleeper)
   if own then
-    ok, message, code = await(own, lock, slot, pending, writers, clock)
+    ok, message, code = await(own, lock, sleeper, pending, writers, clock)
   else
     ok, message, code = nil, pending, writers
   end

@@ -6,7 +6,7 @@
 --- The core decides (csrc/binding/rl_lua_nginx.c).
 ---
 --- Requests end at any time, and nginx reuses their coroutines. So no function here refers to a
---- function or a variable of a request; a number, the slot, stands for a request that waits
+--- function or a variable of a request; a number, the sleeper, stands for a request that waits
 --- (nginx_wait.lua).
 
 local core = require "redlock.core"
@@ -513,7 +513,7 @@ function driver.new(handle, count, routes, client, text)
     routes = routes,
     unreachable_at_exit = next(routes) ~= nil or credentials_of(client) ~= nil,
     running = false,
-    ended = {}, -- slots of ended operations, written by the core
+    ended = {}, -- sleepers of ended operations, written by the core
     now = 0, -- at the last step
     late = {}, -- connection -> time at which its timer was requested
     asking = {}, -- connection -> results of the running credentials function
@@ -523,7 +523,7 @@ function driver.new(handle, count, routes, client, text)
     log = log,
     down = log.down, -- nodes that this client found down, or has not reached since they were logged as down
     idle_end = IDLE_END,
-    suspects = {}, -- slots that were woken, and whose request has not run since
+    suspects = {}, -- sleepers that were woken, and whose request has not run since
     collections = 0,
   }
   drivers[self] = true
@@ -587,23 +587,23 @@ local function patience(self, lock)
   return min(due(lock), PATIENCE) -- A queued waiter is due at the end of its budget.
 end
 
---- Waits in the free slot that start() got until the operation has ended. Returns the results of
+--- Waits at the free sleeper that start() got until the operation has ended. Returns the results of
 --- the caller if another operation of the lock has begun since.
-function driver.wait(self, lock, slot)
-  local sema, began = waits.enter(self, slot), now()
+function driver.wait(self, lock, sleeper)
+  local sema, began = waits.enter(self, sleeper), now()
   while true do
     local wait = patience(self, lock)
     local woken, err = sema:wait(wait / 1000)
     if not woken and is_late(began, wait) then woken, err = sema:wait(LISTEN / 1000) end
     if woken then break end
     if err ~= "timeout" then error("redlock: " .. err, 0) end
-    waits.pause(slot)
+    waits.pause(sleeper)
     drive(self, began)
-    if waits.is_overtaken(slot) or not pending(lock) then break end
-    waits.resume(self, slot)
+    if waits.is_overtaken(sleeper) or not pending(lock) then break end
+    waits.resume(self, sleeper)
     began = self.now
   end
-  return waits.leave(slot)
+  return waits.leave(sleeper)
 end
 
 --- Ends all operations, releases all leases, and waits for the replies if `may_wait`. Returns true

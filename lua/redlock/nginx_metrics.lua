@@ -7,8 +7,8 @@
 ---    killed worker expire.
 --- 3. Any worker makes the sum: counters from the dictionary, gauges from the entries.
 ---
---- Nothing here waits or has a timer. A client has an entry for each counter, and SLOTS at most for
---- its workers.
+--- Nothing here waits or has a timer. A client has an entry for each counter, and WORKERS at most
+--- for its workers. The number of a worker is that of its entry.
 
 local prometheus = require "redlock.prometheus"
 
@@ -17,7 +17,7 @@ local concat, gmatch, sort = table.concat, string.gmatch, table.sort
 local ipairs, pairs, setmetatable, tonumber = ipairs, pairs, setmetatable, tonumber
 local tostring, type = tostring, type
 
-local SLOTS = 512 -- workers whose gauges are counted, those of reloads included
+local WORKERS = 512 -- workers whose gauges are counted, those of reloads included
 local GAUGE_LIFE = 5 -- seconds from a publication until the gauges of a killed worker vanish
 local LOCKS = 50 -- locks that each worker names
 local NAME_SIZE = 80 -- bytes of a name; the rest is cut off
@@ -73,7 +73,7 @@ end
 -- has used the pages.
 local function identify(self)
   local id = ngx.worker.pid() .. " " .. tostring(self)
-  if self.id ~= id then self.id, self.slot = id, nil end
+  if self.id ~= id then self.id, self.number = id, nil end
 end
 
 -- Writes the gauges to the entry of this worker, or to a free one if the entry has expired and
@@ -81,28 +81,28 @@ end
 local function write_gauges(self, text)
   identify(self)
   local dict, entry = self.dict, self.id .. "\n" .. text
-  if self.slot then
-    local key = self.prefix .. "worker " .. self.slot
+  if self.number then
+    local key = self.prefix .. "worker " .. self.number
     local found = dict:get(key)
     if found and found:match("^[^\n]*") == self.id then return dict:safe_set(key, entry, GAUGE_LIFE) end
   end
-  for slot = 1, SLOTS do
-    local ok, err = dict:safe_add(self.prefix .. "worker " .. slot, entry, GAUGE_LIFE)
+  for number = 1, WORKERS do
+    local ok, err = dict:safe_add(self.prefix .. "worker " .. number, entry, GAUGE_LIFE)
     if ok then
-      self.slot = slot
+      self.number = number
       return true
     elseif err ~= "exists" then
       return nil, err
     end
   end
-  return nil, "there are more than " .. SLOTS .. " workers"
+  return nil, "there are more than " .. WORKERS .. " workers"
 end
 
 -- Writes the names of locks: a line for each, with the rest of the lease in milliseconds if the
 -- lock is held.
 local function write_locks(self, locks)
-  local key = self.prefix .. "locks " .. (self.slot or 0)
-  if #locks == 0 or not self.slot then
+  local key = self.prefix .. "locks " .. (self.number or 0)
+  if #locks == 0 or not self.number then
     self.dict:delete(key)
     return true
   end
@@ -150,13 +150,13 @@ end
 
 --- Removes the gauges and the names of locks of this worker.
 function Figures:leave()
-  local key = self.slot and self.prefix .. "worker " .. self.slot
+  local key = self.number and self.prefix .. "worker " .. self.number
   local found = key and self.dict:get(key)
   if found and found:match("^[^\n]*") == self.id then
-    self.dict:delete(self.prefix .. "locks " .. self.slot)
+    self.dict:delete(self.prefix .. "locks " .. self.number)
     self.dict:delete(key)
   end
-  self.slot = nil
+  self.number = nil
 end
 
 -- --------------------------------------------------------------------------------------------- sum
@@ -164,8 +164,8 @@ end
 -- Returns the sums of the gauges of all workers by path, and the number of these workers.
 local function read_gauges(self)
   local sums, workers = {}, 0
-  for slot = 1, SLOTS do
-    local entry = self.dict:get(self.prefix .. "worker " .. slot)
+  for number = 1, WORKERS do
+    local entry = self.dict:get(self.prefix .. "worker " .. number)
     if entry then
       workers = workers + 1
       for path, value in gmatch(entry, "\n([^\t\n]*)\t([^\n]*)") do
@@ -215,8 +215,8 @@ end
 --- milliseconds, nil for a waiter. Held ones come first.
 function Figures:locks()
   local locks = {}
-  for slot = 1, SLOTS do
-    local entry = self.dict:get(self.prefix .. "locks " .. slot)
+  for number = 1, WORKERS do
+    local entry = self.dict:get(self.prefix .. "locks " .. number)
     for remaining, name in gmatch(entry or "", "([^\t\n]*)\t([^\n]*)\n") do
       locks[#locks + 1] = { name = name, remaining = tonumber(remaining) }
     end

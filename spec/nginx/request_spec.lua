@@ -174,7 +174,7 @@ local LOCATIONS = [[
     }
   }
 
-  location /slot { content_by_lua_block { ngx.print(require("redlock.nginx_wait").free_slot()) } }
+  location /sleeper { content_by_lua_block { ngx.print(require("redlock.nginx_wait").free_sleeper()) } }
 
   # A timer takes the lock, and ends while a request extends it.
   location /own {
@@ -234,9 +234,9 @@ local LOCATIONS = [[
   # What is begun, and not waited for, as when a call is broken off by an error.
   location /unwaited {
     content_by_lua_block {
-      local core, slot = require "redlock.core", require("redlock.nginx_wait").free_slot()
+      local core, sleeper = require "redlock.core", require("redlock.nginx_wait").free_sleeper()
       local first = client:new_lock("unwaited", { owner = "worker" })
-      assert(core.nginx.start(first, core.operations.acquire.code, slot))
+      assert(core.nginx.start(first, core.operations.acquire.code, sleeper))
       local second = assert(client:acquire("waited for", {}))
       ngx.print(tostring(second:release()), " ", tostring(first:is_held()), " ", tostring(first:release()))
     }
@@ -390,8 +390,8 @@ describe("redlock in nginx", function()
 
   it("operations_reuse_one_semaphore", function()
     for _ = 1, 3 do assert.are.equal("done", select(2, nginx:get("/cycle"))) end
-    local _, slot = nginx:get("/slot")
-    assert.is_true(tonumber(slot) <= 100, slot)
+    local _, sleeper = nginx:get("/sleeper")
+    assert.is_true(tonumber(sleeper) <= 100, sleeper)
     quiet()
   end)
 
@@ -474,7 +474,7 @@ describe("redlock in nginx", function()
     quiet()
   end)
 
-  it("dead_waiter_leaves_lease_of_former_slot_user", function()
+  it("dead_waiter_leaves_lease_of_former_sleeper_user", function()
     nginx:get("/keep")
     helper.eventually(function() return farm:count("holder") == 5 end)
     for _, node in ipairs(farm) do node:command("SET", "theirs", "token") end

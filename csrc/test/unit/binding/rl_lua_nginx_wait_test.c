@@ -44,8 +44,8 @@ static void assert_says(const char *code, const char *expected) {
   lua_close(L);
 }
 
-/* No request waits in a slot, so the operation must have ended before start() returns. */
-static void operation_without_memory_for_its_slot_ends_at_once(void **state) {
+/* No request waits at a sleeper, so the operation must have ended before start() returns. */
+static void operation_without_memory_for_its_sleeper_ends_at_once(void **state) {
   assert_says("local client = core.client(nil, true)\n"
               "core.add(client, '127.0.0.1:1')\n"
               "local nginx = core.nginx\n"
@@ -68,7 +68,7 @@ static void operation_without_memory_for_its_slot_ends_at_once(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(operation_without_memory_for_its_slot_ends_at_once),
+      cmocka_unit_test(operation_without_memory_for_its_sleeper_ends_at_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
