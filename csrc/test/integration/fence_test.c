@@ -3,8 +3,6 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include <time.h>
-
 #include "support.h"
 #include "wire/rl_command.h"
 
@@ -60,27 +58,6 @@ TEST(agreeing_nodes_need_no_confirmation) {
     pump_until(client, all_up(client));
   }
   assert_int_equal(nodes_with_confirm(), 0);
-  free_with_client(lock);
-}
-
-TEST(majority_confirms_the_greatest_counter) {
-  redlock_options options = fenced();
-  redlock_client *client = client_of(&five, 5, &options);
-  warm_up(client);
-  flush_scripts();
-  char ahead[32];
-  uint64_t base = (uint64_t)time(NULL) * REDLOCK_SECONDS + 3600 * REDLOCK_SECONDS;
-  for (unsigned i = 0; i < five.count; i++) {
-    unsigned long long counter = base + i;
-    (void)snprintf(ahead, sizeof ahead, "%llu", counter);
-    assert_string_equal(farm_command(&five, i, "SET", COUNTER, ahead, NULL), "OK");
-  }
-  redlock_lock *lock = held_lock(client, "r");
-  uint64_t token = redlock_lock_fence(lock);
-  assert_between(token, base + 3, base + 5); /* the greatest of three, and 1 more */
-  assert_between(confirmed(token), 3, 5);
-  pump_until(client, all_up(client));
-  assert_between(nodes_with_confirm(), 2, 5);
   free_with_client(lock);
 }
 

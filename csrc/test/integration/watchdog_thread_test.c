@@ -121,16 +121,6 @@ TEST(close_with_hung_nodes_ends_in_time) {
   farm_each(&five, 0, 5, farm_continue);
 }
 
-TEST(freed_client_ends_its_thread) {
-  unsigned before = running_threads();
-  redlock_client *client = client_of(&five, 5, NULL);
-  redlock_lock *lock = hold(client, "r");
-  redlock_client_free(client);
-  redlock_lock_free(lock); /* The last reference, as in a finalizer: it must not wait for nodes. */
-  eventually(running_threads() == before);
-  eventually(farm_count(&five, "r", NULL) == 0);
-}
-
 static unsigned cycles(void) {
   const char *text = getenv("WATCHDOG_CYCLES"); /* NOLINT(concurrency-mt-unsafe) */
   return text != NULL ? (unsigned)strtoul(text, NULL, 10) : 100;
