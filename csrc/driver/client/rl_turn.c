@@ -34,7 +34,7 @@
  * CLIENT SETNAME closes only the first connection, because the next one skips that command. So a
  * connection that skips it and is closed probably leads to a TLS port.
  */
-static void rl_turn_explain(redlock_client *client, unsigned node) {
+static void rl_turn_suggest_tls(redlock_client *client, unsigned node) {
   char reason[RL_STREAM_ERROR_MAX];
   rl_socket *socket = &client->sockets[node];
   const rl_node *asked = rl_core_peer(&client->core, node);
@@ -54,7 +54,7 @@ static void rl_turn_read(redlock_client *client, unsigned node) {
       return;
     }
     if (got < 0) {
-      rl_turn_explain(client, node);
+      rl_turn_suggest_tls(client, node);
       rl_core_disconnected(&client->core, node, redlock_now(), socket->error);
       return;
     }
