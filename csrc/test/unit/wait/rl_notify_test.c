@@ -785,6 +785,21 @@ TEST(release_dequeues_where_its_set_was_refused) {
   assert_no_queue(world);
 }
 
+/* NTF-8: the key was freed for this lease. The next waiter would try in vain. */
+TEST(late_notification_of_a_holder_is_not_passed_on) {
+  fake_world *world = held_world(3);
+  rl_lock *lock = begin_patient(world);
+  let_other_stand(world);
+  release_key(world, 0);
+  release_key(world, 1);
+  pass(world, SECONDS);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  release_key(world, 2);
+  fake_settle(world);
+  assert_false(other_hears(world, 2));
+  assert_string_not_equal(fake_queue_at(&world->nodes[2].store, KEY, 0), OTHERS_ENTRY);
+}
+
 TEST(ticket_is_dequeued_at_the_next_notification) {
   fake_world *world = held_world(3);
   rl_lock *lock = begin_patient(world);
