@@ -91,6 +91,16 @@ TEST(label_of_a_minority_is_not_named) {
   assert_null(strstr(taken(world, lock), "held by"));
 }
 
+TEST(label_of_a_bare_majority_is_named) {
+  redlock_options options = labelled();
+  fake_world *world = listening(3);
+  for (unsigned i = 0; i < 3; i++) {
+    hold(world, i, i < 2 ? DIGITS ":host a" : DIGITS);
+  }
+  rl_lock *lock = begin_of(world, KEY, &options);
+  assert_contains(taken(world, lock), ", held by 'host a': ");
+}
+
 TEST(message_names_the_last_reported_holder) {
   redlock_options options = labelled();
   fake_world *world = listening(3);
