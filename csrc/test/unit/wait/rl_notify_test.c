@@ -284,6 +284,21 @@ TEST(acquire_with_time_for_one_attempt_does_not_queue) {
   assert_int_equal(total_of(world, stands), 0);
 }
 
+/* They close after a minute without use. */
+TEST(fair_acquires_that_do_not_queue_keep_the_subscribers) {
+  redlock_options options = fair();
+  options.wait_us = 6 * MS;
+  fake_world *world = fake_world_new_calling(3);
+  for (unsigned i = 0; i < 3; i++) {
+    rl_lock *lock = begin_of(world, KEY, &options);
+    assert_error(rl_lock_result(lock), REDLOCK_OK);
+    fake_free(world, lock);
+    pass(world, 50 * SECONDS);
+    assert_int_equal(world->core.notify->ready, 7);
+  }
+  assert_int_equal(total_of(world, stands), 0);
+}
+
 TEST(first_fair_acquire_waits_for_the_subscribers) {
   redlock_options options = fair();
   fake_world *world = fake_world_new_calling(3);
