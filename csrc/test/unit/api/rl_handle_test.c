@@ -59,12 +59,12 @@ int __wrap_rl_caller_wait(redlock_client *client, rl_caller *self, redlock_time 
 /* Number of calls of rl_core_before_pause(). */
 static unsigned rests;
 
-void __real_rl_core_rest(rl_core *core, redlock_time now_us);
-void __wrap_rl_core_rest(rl_core *core, redlock_time now_us);
+void __real_rl_core_before_pause(rl_core *core, redlock_time now_us);
+void __wrap_rl_core_before_pause(rl_core *core, redlock_time now_us);
 
-void __wrap_rl_core_rest(rl_core *core, redlock_time now_us) {
+void __wrap_rl_core_before_pause(rl_core *core, redlock_time now_us) {
   rests++;
-  __real_rl_core_rest(core, now_us);
+  __real_rl_core_before_pause(core, now_us);
 }
 
 static const char OTHER[] = "ffffffffffffffffffffffffffffffffffffffff";
