@@ -280,6 +280,18 @@ TEST(forbidden_key_is_reported_with_pattern_of_prefix) {
                "~app:*");
 }
 
+TEST(first_64_bytes_of_a_long_forbidden_key_are_shown) {
+  static const char key[] = "0123456789012345678901234567890123456789012345678901234567890123-rest";
+  rl_doctor *doctor = world(3);
+  doctor->key = key;
+  doctor->key_length = sizeof key - 1;
+  say(doctor, 1, "exists=key");
+  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "rights", 1,
+               "two:2 does not let its user touch keys like "
+               "'0123456789012345678901234567890123456789012345678901234567890123': ACL SETUSER "
+               "default ~PATTERN, or name a resource that it may lock");
+}
+
 TEST(node_is_slow_beyond_half_of_node_timeout) {
   rl_doctor *doctor = world(3);
   doctor->nodes[0].round_trip_us = 50 * MS;

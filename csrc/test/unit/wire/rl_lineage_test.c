@@ -134,6 +134,17 @@ TEST(answer_without_a_record_has_a_reason) {
   }
 }
 
+TEST(identity_has_letters_digits_and_two_signs) {
+  static const char strange[] = "/:@[`{_.";
+  char text[] = "1 a? empty ";
+  rl_lineage_answer answer;
+  assert_true(reads(&answer, "1 azAZ09+- empty "));
+  for (size_t i = 0; strange[i] != '\0'; i++) {
+    text[3] = strange[i];
+    assert_false(reads(&answer, text));
+  }
+}
+
 TEST(truncated_answer_is_rejected_or_shorter) {
   static const char text[] = "1700000000000001 abc123 - abc123 1699999999999999 ready nodes=3";
   for (size_t length = 0; length < sizeof text - 1; length++) {
