@@ -123,7 +123,7 @@ local function check(house)
 end
 
 -- The module that writes a field of rl_lock. Other modules call its functions.
-local WRITERS = { phase = "lock/rl_lock", waiting = "lock/rl_round", result = "lock/rl_lock" }
+local WRITERS = { phase = "lock/rl_lock", awaited = "lock/rl_round", result = "lock/rl_lock" }
 
 -- The fields that |text| of |module| writes, although another module is their writer. A link has a
 -- phase, too, and the record of automatic extends a result.

@@ -40,8 +40,8 @@ static inline void rl_buffer_append(rl_buffer *buffer, size_t length) {
 }
 
 /*
- * Appends the newest command of |from|. Returns false, and appends nothing, if a part of it was sent
- * already, or if memory is short.
+ * Appends the newest command of |from|. Returns false, and appends nothing, if a part of it was
+ * sent already, or if memory is short.
  */
 bool rl_buffer_copy_newest(rl_buffer *buffer, const rl_buffer *from, bool grow);
 

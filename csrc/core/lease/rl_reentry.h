@@ -58,8 +58,8 @@ bool rl_reentry_release(rl_lock *lock, redlock_time now_us);
 bool rl_reentry_release_lost(const rl_lock *lock);
 
 /*
- * OWN-6. Makes the lock the lease owner, because it extends. Returns REDLOCK_OK, also if there is no
- *        lease; or BUSY.
+ * OWN-6. Makes the lock the lease owner, because it extends. Returns REDLOCK_OK, also if there is
+ *        no lease; or BUSY.
  */
 int rl_reentry_take_lease(rl_lock *lock, redlock_time now_us);
 

@@ -454,7 +454,7 @@ static void rl_release_ask(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
   rl_attempt *attempt = lock->attempt;
   attempt->delayed = 0;
-  attempt->awaited = !lock->abandoned;
+  attempt->caller_awaits = !lock->abandoned;
   rl_release_begin(core, now_us, attempt, true);
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *node = core->nodes[i];

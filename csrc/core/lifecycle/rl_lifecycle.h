@@ -101,9 +101,9 @@ void rl_lock_reset(rl_lock *lock);
 int rl_lock_refuse(rl_lock *lock, rl_operation operation, int error);
 
 /*
- * For operator/rl_ask.c. The first returns REDLOCK_OK if the operation may begin; otherwise it makes
- * the error the result of the lock. The second begins the operation with |attempt|, which no node
- * will hold.
+ * For operator/rl_ask.c. The first returns REDLOCK_OK if the operation may begin; otherwise it
+ * makes the error the result of the lock. The second begins the operation with |attempt|, which no
+ * node will hold.
  */
 int rl_lock_check_ask(rl_lock *lock, redlock_time now_us, rl_operation operation);
 int rl_lock_begin_asking(rl_lock *lock, rl_operation operation, redlock_time now_us,

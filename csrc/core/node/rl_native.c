@@ -18,7 +18,7 @@ static bool rl_native_notifies(const rl_link *link, redlock_time now_us) {
 /* ---------------------------------------------------------------------------------- releases */
 
 static bool rl_native_is_awaited(const rl_attempt *attempt) {
-  return attempt->lock != NULL && attempt->awaited;
+  return attempt->lock != NULL && attempt->caller_awaits;
 }
 
 bool rl_native_is_for_release(const rl_link *link, redlock_time now_us, const rl_attempt *attempt) {
@@ -114,7 +114,7 @@ bool rl_native_queue_extend(rl_link *link, rl_outstanding *command, uint64_t ttl
 void rl_native_try_after_release(rl_link *link, redlock_time now_us, rl_attempt *attempt) {
   rl_command_key key = rl_attempt_key(attempt);
   /* Another client may have a caller's token, and hold_at_least keeps the key. */
-  bool safe = attempt->awaited && !attempt->custom && key.count < 2 &&
+  bool safe = attempt->caller_awaits && !attempt->custom && key.count < 2 &&
               rl_attempt_keep_ms(attempt, now_us) == 0;
   if (link->native != RL_NATIVE_WANTED || !safe ||
       !rl_link_has_room(link, RL_OUTSTANDING_RELEASE)) {

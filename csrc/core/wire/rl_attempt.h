@@ -53,11 +53,11 @@ struct rl_attempt {
   bool held : 1;                   /* it has been a lease */
   bool any : 1;                    /* release by force: delete any token */
   bool twins : 1;                  /* a test has found two nodes that are one server */
-  bool custom : 1;      /* the caller supplied the token: another client may use it, too */
-  bool apart : 1;       /* the token is allocated */
-  bool fenced : 1;      /* its keys have counters of fencing tokens */
-  bool labelled : 1;    /* it has room for a token with a label */
-  bool awaited : 1;     /* a caller awaits the answers to its release (rl_native.h) */
+  bool custom : 1;        /* the caller supplied the token: another client may use it, too */
+  bool apart : 1;         /* the token is allocated */
+  bool fenced : 1;        /* its keys have counters of fencing tokens */
+  bool labelled : 1;      /* it has room for a token with a label */
+  bool caller_awaits : 1; /* a caller awaits the answers to its release (rl_native.h) */
   bool shorter : 1;     /* its last extend asks for less than remains of the lease (rl_margin.c) */
   uint32_t confirmed;   /* nodes that have confirmed the key (rl_margin.h) */
   uint32_t suspect;     /* nodes that may have lost the key since (rl_margin.h) */
