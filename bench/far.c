@@ -26,7 +26,7 @@ int main(int argc, char **argv) {
   for (int i = 0; i < count; i++) {
     const char *port = strrchr(argv[i + 2], ':');
     relay_start(&relays[i], atoi(port != NULL ? port + 1 : argv[i + 2]),
-                (redlock_duration)atoll(argv[1]), 0);
+                (redlock_duration)atoll(argv[1]));
     printf("%s%s", relays[i].address, i + 1 < count ? " " : "\n");
   }
   fflush(stdout);
