@@ -32,7 +32,7 @@ size_t redlock_client_pollfds(redlock_client *client, struct pollfd *fds, size_t
     return 0;
   }
   rl_client_enter(client);
-  size_t count = rl_poll_fds(client, fds, capacity);
+  size_t count = rl_poll_fds(client, rl_core_with_output(&client->core), fds, capacity);
   rl_client_leave(client);
   return count;
 }

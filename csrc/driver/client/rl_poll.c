@@ -120,9 +120,9 @@ void rl_poll_close(redlock_client *client) {
 
 /* -------------------------------------------------------------------------------- descriptors */
 
-size_t rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity) {
+size_t rl_poll_fds(const redlock_client *client, uint32_t output, struct pollfd *fds,
+                   size_t capacity) {
   size_t count = 0;
-  uint32_t output = rl_core_with_output(&client->core);
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     short events;
     int fd = rl_socket_wait(&client->sockets[i], (output >> i & 1) != 0, &events);

@@ -9,10 +9,11 @@
 
 #include "client/rl_client_state.h"
 
-/* redlock_client_pollfds() inside the client. */
-size_t rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity);
+/* In all functions |output| is rl_core_with_output(). */
 
-/* Below, |output| is rl_core_with_output(). */
+/* redlock_client_pollfds() inside the client. */
+size_t rl_poll_fds(const redlock_client *client, uint32_t output, struct pollfd *fds,
+                   size_t capacity);
 
 /* Returns when a turn is due at the latest, in any thread; 0 = at once. */
 redlock_time rl_poll_deadline(const redlock_client *client, uint32_t output);

@@ -138,7 +138,7 @@ static void rl_turn_input(redlock_client *client, const struct pollfd *fds, size
 /* Reads all sockets that are ready. Returns true if there were any. */
 static bool rl_turn_read_ready(redlock_client *client) {
   struct pollfd fds[REDLOCK_NODES_MAX];
-  size_t count = rl_poll_fds(client, fds, REDLOCK_NODES_MAX);
+  size_t count = rl_poll_fds(client, rl_core_with_output(&client->core), fds, REDLOCK_NODES_MAX);
   bool ready = count > 0 && poll(fds, (nfds_t)count, 0) > 0;
   rl_turn_input(client, fds, ready ? count : 0); /* TLS may have read bytes already. */
   return ready;

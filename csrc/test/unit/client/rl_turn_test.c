@@ -26,14 +26,17 @@ static unsigned looks; /* number of polls for input */
 static bool send_is_ours;
 static long send_result;
 
-size_t __real_rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity);
-size_t __wrap_rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity);
+size_t __real_rl_poll_fds(const redlock_client *client, uint32_t output, struct pollfd *fds,
+                          size_t capacity);
+size_t __wrap_rl_poll_fds(const redlock_client *client, uint32_t output, struct pollfd *fds,
+                          size_t capacity);
 long __real_rl_socket_send(rl_socket *socket, const void *bytes, size_t length);
 long __wrap_rl_socket_send(rl_socket *socket, const void *bytes, size_t length);
 
-size_t __wrap_rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity) {
+size_t __wrap_rl_poll_fds(const redlock_client *client, uint32_t output, struct pollfd *fds,
+                          size_t capacity) {
   looks++;
-  return __real_rl_poll_fds(client, fds, capacity);
+  return __real_rl_poll_fds(client, output, fds, capacity);
 }
 
 long __wrap_rl_socket_send(rl_socket *socket, const void *bytes, size_t length) {
