@@ -23,8 +23,8 @@ static bool rl_link_append_script(rl_link *link, const rl_outstanding *command) 
 
 /*
  * Writes |command| as a copy of the previous node's newest command. The bytes are equal if the two
- * agree in attempt, time, round, kind, script and step, but for an extend, whose life depends on the
- * node, and for a ticket, which not every node has. Returns false if it must be written anew.
+ * agree in attempt, time, round, kind, script and step. Exceptions are an extend, whose life depends
+ * on the node, and a ticket, which not every node has. Returns false if it must be written anew.
  */
 static bool rl_link_copy(rl_link *link, const rl_outstanding *command, bool grow) {
   const rl_outstanding *newest = rl_link_newest(link->previous);

@@ -327,7 +327,7 @@ static const size_t FAIL_COUNTS[] = {1, 2, SIZE_MAX};
 /* Under valgrind only some of the allocations fail: all of them would take minutes there. */
 #define VALGRIND_STRIDE 7
 
-/* Lets each allocation of a scenario fail in each way. Returns false after a message if it cannot. */
+/* Lets each allocation of a scenario fail in each way. Otherwise returns false after a message. */
 static bool run_scenario(run *self, const scenario *one, size_t stride) {
   static const char *const names[] = {"once", "twice in a row", "from there on"};
 

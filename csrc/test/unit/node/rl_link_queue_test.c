@@ -76,7 +76,7 @@ static void destroy(fixture *it) {
   free(it);
 }
 
-/* What differs between the first node's command and that of the others. */
+/* Difference between the first node's command and that of other nodes. */
 typedef struct difference {
   const char *name;
   rl_outstanding_kind kind;

@@ -15,7 +15,7 @@ static void begin_inspect(void) {
   fake_begin_ask(world, lock, RL_OPERATION_INSPECT);
 }
 
-/* What |node| has answered. */
+/* Returns the answer of |node|. */
 static const rl_inspected *of(unsigned node) {
   const rl_inspected *inspected = rl_inspect_of(lock, node);
   assert_non_null(inspected);
