@@ -468,7 +468,7 @@ TEST(busy_core_survives_every_failed_allocation) {
 
 static const unsigned char ENTROPY[RL_LOCK_ENTROPY] = {0xff};
 
-static rl_attempt *nobodys(fake_world *world, const rl_lock *lock) {
+static rl_attempt *spare_attempt(fake_world *world, const rl_lock *lock) {
   rl_attempt *attempt = rl_attempt_new(&world->core.attempts, lock->resource, NULL, ENTROPY);
   assert_non_null(attempt);
   return attempt;
@@ -517,7 +517,7 @@ TEST(command_without_memory_leaves_nothing) {
     rl_lock *lock = fake_lock(world, KEY, NULL);
     assert_error(fake_hold(world, lock), REDLOCK_OK);
     rl_node *node = world->core.nodes[0];
-    rl_attempt *attempt = nobodys(world, lock);
+    rl_attempt *attempt = spare_attempt(world, lock);
     if (i < 3) {
       (void)fill_outstanding(world, 0, attempt);
     } else {
@@ -563,7 +563,7 @@ TEST(free_of_a_lock_allocates_nothing_with_full_queues) {
       fake_settle(world);
       assert_error(rl_lock_result(lock), REDLOCK_OK);
     }
-    rl_attempt *attempt = nobodys(world, lock);
+    rl_attempt *attempt = spare_attempt(world, lock);
     unsigned before = fill_outstanding(world, 0, attempt);
     assert_false(rl_core_has_unsent(&world->core));
     assert_allocates_nothing(rl_lock_free(lock, world->now_us));
@@ -592,7 +592,7 @@ TEST(free_of_a_lock_between_attempts_allocates_nothing) {
   (void)fake_reply(world, 1, "$-1\r\n");
   (void)fake_reply(world, 2, "$-1\r\n");
   assert_int_equal(lock->phase, RL_PHASE_DELAY);
-  rl_attempt *attempt = nobodys(world, lock);
+  rl_attempt *attempt = spare_attempt(world, lock);
   (void)fill_outstanding(world, 0, attempt);
   assert_allocates_nothing(rl_lock_free(lock, world->now_us));
   assert_true(rl_core_wants_send(&world->core));
@@ -612,7 +612,7 @@ TEST(free_of_a_nested_acquire_allocates_nothing) {
   fake_turn(world);
   assert_int_equal(rl_lock_result(inner), REDLOCK_PENDING);
   assert_error(rl_lock_release(outer, world->now_us, false), REDLOCK_OK);
-  rl_attempt *attempt = nobodys(world, outer);
+  rl_attempt *attempt = spare_attempt(world, outer);
   (void)fill_outstanding(world, 0, attempt);
   assert_allocates_nothing(rl_lock_free(inner, world->now_us));
   rl_attempt_unref(&world->core.attempts, attempt);
@@ -640,7 +640,7 @@ TEST(second_acquire_without_memory_does_not_count) {
 static rl_lock *release_without_memory(fake_world *world) {
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(fake_hold(world, lock), REDLOCK_OK);
-  rl_attempt *attempt = nobodys(world, lock);
+  rl_attempt *attempt = spare_attempt(world, lock);
   (void)fill_outstanding(world, 0, attempt);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   arm(1, false);
@@ -683,7 +683,7 @@ static bool forgotten_with(size_t fail_at, unsigned *failures) {
       fake_settle(world);
     }
   }
-  rl_attempt *attempt = nobodys(world, lock);
+  rl_attempt *attempt = spare_attempt(world, lock);
   fill_output(world, 0, attempt);
   redlock_time expired_us = lock->lease->expired_us;
   world->now_us += 10 * MS;
@@ -721,7 +721,7 @@ static bool healed_with(size_t fail_at, unsigned *failures) {
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  rl_attempt *attempt = nobodys(world, lock);
+  rl_attempt *attempt = spare_attempt(world, lock);
   fill_output(world, 2, attempt);
   unsigned outstanding = world->core.nodes[2]->link.outstanding_count;
   arm(fail_at, true);
