@@ -32,8 +32,8 @@ int main(int argc, char **argv) {
   }
   for (int i = 0; i < count; i++) {
     const char *port = strrchr(argv[from + 1 + i], ':');
-    relay_start(&relays[i], port != NULL ? atoi(port + 1) : 0, 0,
-                (unsigned)strtoul(argv[1], NULL, 10));
+    relay_start(&relays[i], port != NULL ? atoi(port + 1) : 0, 0);
+    relays[i].order->loss = (unsigned)strtoul(argv[1], NULL, 10);
     argv[from + i] = relays[i].address;
   }
   argv[from + count] = NULL;

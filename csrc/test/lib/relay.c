@@ -23,8 +23,10 @@
 
 #define BACKLOG 256
 #define LINKS_MAX 256
+#define REPLIES_MAX 65536
 #define PACKETS_MAX 256
 #define PACKET_MAX 4096
+#define MESSAGE "*3\r\n$7\r\nmessage\r\n"
 
 enum { CLIENT, SERVER };
 
@@ -33,6 +35,8 @@ typedef struct relay_link {
   int ends[2];      /* -1: none */
   bool ended[2];    /* no more bytes come from this end */
   unsigned packets; /* in flight */
+  size_t length;    /* of |replies| */
+  char *replies;    /* incomplete replies of the server, if notifications are lost */
 } relay_link;
 
 typedef struct relay_packet {
@@ -46,6 +50,7 @@ typedef struct relay_packet {
 typedef struct relay_process {
   int listener;
   redlock_duration delay_us;
+  unsigned messages;
   volatile relay_order *order;
   relay_link links[LINKS_MAX];
   relay_packet packets[PACKETS_MAX]; /* a ring, in the order in which they are due */
@@ -94,7 +99,8 @@ static void accept_client(relay_process *self) {
   for (unsigned i = 0; i < LINKS_MAX && server >= 0; i++) {
     relay_link *link = &self->links[i];
     if (link->ends[CLIENT] < 0 && link->packets == 0) {
-      *link = (relay_link){.ends = {client, server}};
+      char *replies = link->replies;
+      *link = (relay_link){.ends = {client, server}, .replies = replies};
       return;
     }
   }
@@ -152,12 +158,58 @@ static int deliver_due(relay_process *self) {
   return -1;
 }
 
+/* Returns the length of the first reply (RESP2), or 0 while a part of it is missing. */
+static size_t reply_length(const char *bytes, size_t length) {
+  const char *end = memchr(bytes, '\n', length);
+  if (end == NULL) {
+    return 0;
+  }
+  size_t at = (size_t)(end - bytes) + 1;
+  long number = strtol(bytes + 1, NULL, 10);
+  if (bytes[0] == '$' && number >= 0) {
+    at += (size_t)number + 2;
+  }
+  for (long i = 0; bytes[0] == '*' && i < number; i++) {
+    size_t element = at < length ? reply_length(bytes + at, length - at) : 0;
+    if (element == 0) {
+      return 0;
+    }
+    at += element;
+  }
+  return at <= length ? at : 0;
+}
+
+static bool is_lost(relay_process *self, const char *reply, size_t length) {
+  bool lost = length > strlen(MESSAGE) && memcmp(reply, MESSAGE, strlen(MESSAGE)) == 0 &&
+              ++self->messages % self->order->loss == 0;
+  self->order->lost += lost;
+  return lost;
+}
+
+/* Passes complete replies on, but for messages that are lost. */
+static void pass_replies(relay_process *self, relay_link *link, const char *bytes, size_t length) {
+  size_t at = 0, reply;
+  link->replies = link->replies != NULL ? link->replies : malloc(REPLIES_MAX);
+  must(link->replies != NULL && link->length + length <= REPLIES_MAX, "relay: a reply is too long");
+  memcpy(link->replies + link->length, bytes, length);
+  link->length += length;
+  for (; (reply = reply_length(link->replies + at, link->length - at)) > 0; at += reply) {
+    if (!is_lost(self, link->replies + at, reply)) {
+      pass(self, link, CLIENT, link->replies + at, reply);
+    }
+  }
+  link->length -= at;
+  memmove(link->replies, link->replies + at, link->length);
+}
+
 static void take(relay_process *self, relay_link *link, int from) {
-  char bytes[16384];
+  char bytes[REPLIES_MAX / 4];
   ssize_t got = recv(link->ends[from], bytes, sizeof bytes, 0);
   if (got <= 0) {
     link->ended[from] = true;
     pass(self, link, 1 - from, "", 0);
+  } else if (from == SERVER && self->order->loss > 0) {
+    pass_replies(self, link, bytes, (size_t)got);
   } else {
     pass(self, link, 1 - from, bytes, (size_t)got);
   }

@@ -1,6 +1,6 @@
 /*
- * A relay in front of a server, in a process of its own: it delays bytes, goes silent, or leads to
- * another server.
+ * A relay in front of a server, in a process of its own: it delays bytes, loses notifications
+ * (bench/lossy.c), goes silent, or leads to another server.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,6 +18,8 @@ typedef struct relay_order {
   int how;        /* a relay_switch */
   unsigned given; /* orders */
   unsigned done;  /* orders */
+  unsigned loss;  /* every so many messages to subscribers one is lost; 0: none */
+  unsigned lost;  /* messages */
 } relay_order;
 
 typedef struct relay {
