@@ -426,14 +426,18 @@ TEST(waiter_polls_when_keys_on_a_majority_expire) {
 /* 2 ms for each waiter before it, on the node with the fewest. */
 TEST(waiter_further_back_polls_later) {
   static const struct {
-    unsigned before[3];
+    unsigned nodes, before[3];
     redlock_duration later_us;
-  } rows[] = {{{0, 0, 0}, 0}, {{5, 5, 5}, 10 * MS}, {{6, 5, 5}, 10 * MS}};
+  } rows[] = {{1, {0}, 0},
+              {1, {5}, 10 * MS},
+              {3, {0, 0, 0}, 0},
+              {3, {5, 5, 5}, 10 * MS},
+              {3, {6, 5, 5}, 10 * MS}};
   redlock_duration first_us = 0;
   for (unsigned i = 0; i < COUNT_OF(rows); i++) {
-    fake_world *world = listening(3);
+    fake_world *world = listening(rows[i].nodes);
     take_key(world, 7, world->now_us + 300 * MS);
-    for (unsigned node = 0; node < 3; node++) {
+    for (unsigned node = 0; node < rows[i].nodes; node++) {
       queue_others(world, node, rows[i].before[node]);
     }
     redlock_duration took_us = time_of_poll(world);
