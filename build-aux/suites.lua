@@ -4,11 +4,14 @@
 ---
 --- QUIET is the output of `make test`, or of `.ci/run`, on a quiet machine; "-" keeps its columns.
 --- BUSY is that of `make test-busy`; without it, its column remains.
+---
+--- csrc/test/sampled_mutants.lua has the last column.
 
 local PAGE = "docs/testing.md"
 local FIRST, LAST = "<!-- make suites writes this table. -->\n", "\n<!-- The end of the table. -->"
 local COMMANDS = { "make test", "make check" } -- runs of `.ci/run`, in order
 local NONE = "–"
+local SAMPLE = dofile("csrc/test/sampled_mutants.lua")
 
 local function read(path)
   local file = assert(io.open(path))
@@ -74,13 +77,14 @@ local function order(key)
 end
 table.sort(keys, function(a, b) return order(a) < order(b) end)
 
-local lines = { "| command | suite | tests | processor seconds | seconds alone | seconds in `make test-busy` |",
-  "|---|---|---|---|---|---|" }
+local lines = { ("| command | suite | tests | processor seconds | seconds alone | seconds in `make test-busy` "
+  .. "| mutants of %d that only this suite kills |"):format(SAMPLE.mutants), "|---|---|---|---|---|---|---|" }
 for _, key in ipairs(keys) do
   local command, suite = key:match("^(.*)\n(.*)$")
   local alone, beside = quiet[key] or {}, busy[key] or {}
-  lines[#lines + 1] = ("| `%s` | %s | %s | %s | %s | %s |"):format(command, suite, alone.tests or beside.tests or NONE,
-    alone.cpu or beside.cpu or NONE, alone.seconds or NONE, beside.seconds or NONE)
+  lines[#lines + 1] = ("| `%s` | %s | %s | %s | %s | %s | %s |"):format(command, suite,
+    alone.tests or beside.tests or NONE, alone.cpu or beside.cpu or NONE, alone.seconds or NONE, beside.seconds or NONE,
+    command == COMMANDS[1] and SAMPLE.alone[suite] or NONE)
 end
 local file = assert(io.open(PAGE, "w"))
 file:write(page:sub(1, from), table.concat(lines, "\n"), page:sub(to))
