@@ -9,8 +9,8 @@
 -- and |alone| counts the mutants that no other suite kills. In each suite only tests of the same
 -- subject ran: the unit tests with the name of the file, of its folder, and of the whole core or
 -- client; 300 simulated runs; the specs and programs of the folder. Two mutants of the core that
--- survived them met all unit tests of the library and 2,000 simulated runs, and were killed. Tests of
--- TLS, checks, examples and demo were left out.
+-- survived them met all unit tests of the library and 2,000 simulated runs, and were killed. Tests
+-- of TLS, checks, examples and demo were left out.
 --
 -- SPDX-License-Identifier: MIT
 
