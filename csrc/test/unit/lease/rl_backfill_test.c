@@ -7,23 +7,16 @@
 
 #include "lease_world.h"
 
-/* Nodes 0 and 1 of three. */
-static void a_majority_answers(void) {
-  fake_answer(world, 0);
-  fake_answer(world, 1);
-}
-
 /* A lock acquired while a reply of node 2 is overdue for longer than an attempt may last. */
 static void take_behind(void) {
   world = fake_world_new(3);
   redlock_options once = fake_once();
   rl_lock *first = fake_lock(world, "first", &once);
   fake_begin_acquire(world, first);
-  a_majority_answers();
+  (void)majority_answers();
   fake_pass(world, 101 * MS);
   start_once();
-  a_majority_answers();
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(majority_answers(), REDLOCK_OK);
 }
 
 /* The more nodes hold the key, the more of them may forget it. */
@@ -31,8 +24,7 @@ TEST(backfill_asks_a_node_that_comes_up_after_the_decision) {
   world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
   start_once();
-  a_majority_answers();
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(majority_answers(), REDLOCK_OK);
   redlock_time deadline_us = lock->deadline_us;
   fake_pass(world, 500 * MS);
   fake_reply(world, 2, "+OK\r\n"); /* the handshake */
@@ -56,8 +48,7 @@ TEST(backfill_sets_the_rest_of_the_ttl) {
       world = fake_world_new(3);
       world->nodes[2].policy = FAKE_SILENT;
       start(&options);
-      a_majority_answers();
-      assert_error(rl_lock_result(lock), REDLOCK_OK);
+      assert_error(majority_answers(), REDLOCK_OK);
       fake_pass(world, waits_us[i]);
       fake_reply(world, 2, "+OK\r\n"); /* the handshake */
       fake_answer(world, 2);
@@ -91,8 +82,7 @@ TEST(backfill_asks_a_node_that_has_caught_up) {
 TEST(extend_does_not_heal_a_node_in_backfill) {
   take_behind();
   begin_extend(0);
-  a_majority_answers();
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(majority_answers(), REDLOCK_OK);
   (void)fake_answer(world, 2); /* its outstanding command */
   fake_pass(world, 100 * MS);
   assert_int_equal(world->nodes[2].sets, 2); /* it joins */
@@ -108,16 +98,15 @@ TEST(backfill_skips_a_node_that_is_behind) {
   world = fake_world_new(3);
   rl_lock *first = fake_lock(world, "first", &once);
   fake_begin_acquire(world, first);
-  a_majority_answers();
+  (void)majority_answers();
   fake_pass(world, 101 * MS);
   once.node_timeout_us = 10 * MS;
   lock = fake_lock(world, KEY, &once);
   fake_begin_acquire(world, lock);
-  a_majority_answers();
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(majority_answers(), REDLOCK_OK);
   assert_error(rl_lock_extend(first, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world); /* to node 2 as well */
-  a_majority_answers();
+  (void)majority_answers();
   fake_pass(world, 120 * MS);
   (void)fake_answer(world, 2); /* the SET of |first|; the extend has been outstanding for 120 ms */
   fake_pass(world, 100 * MS);
@@ -139,13 +128,13 @@ TEST(backfill_visits_all_locks_every_100_ms_at_most) {
   /* It answers only when the next lock has been taken without it. */
   rl_lock_free(lock, world->now_us);
   fake_turn(world);
-  a_majority_answers();
+  (void)majority_answers();
   redlock_options quick = fake_once();
   quick.node_timeout_us = MS;
   rl_lock *next = fake_lock(world, "next", &quick);
   fake_pass(world, 6 * MS);
   fake_begin_acquire(world, next);
-  a_majority_answers();
+  (void)majority_answers();
   assert_error(rl_lock_result(next), REDLOCK_OK);
   unsigned sets = world->nodes[2].sets;
   while (world->nodes[2].queued > 0) {
@@ -229,8 +218,7 @@ TEST(backfill_joins_an_extended_lease) {
 /* The node may have executed the SET: sent again, it could be executed after its release. */
 TEST(backfill_skips_a_node_that_disconnected_during_its_set) {
   begin_once(3);
-  a_majority_answers();
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(majority_answers(), REDLOCK_OK);
   assert_int_equal(world->nodes[2].sets, 1);
   fake_break(world, 2, "Connection reset by peer");
   fake_pass(world, SECONDS);
@@ -296,8 +284,7 @@ TEST(backfill_skips_a_node_with_a_full_queue) {
   world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
   start_once();
-  a_majority_answers();
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(majority_answers(), REDLOCK_OK);
   owe_releases(2, RL_LINK_OUTPUT_ACQUIRE_MAX / REDLOCK_KEY_MAX, REDLOCK_KEY_MAX);
   world->nodes[2].blocked = true;
   rl_core_input(&world->core, 2, world->now_us, FAKE_HANDSHAKE, strlen(FAKE_HANDSHAKE));
@@ -314,8 +301,7 @@ TEST(backfill_waits_for_outstanding_replies) {
   world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
   start_once();
-  a_majority_answers();
-  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(majority_answers(), REDLOCK_OK);
   owe_releases(2, RL_BACKFILL_WINDOW, 1);
   world->nodes[2].blocked = true;
   rl_core_input(&world->core, 2, world->now_us, FAKE_HANDSHAKE, strlen(FAKE_HANDSHAKE));
