@@ -188,6 +188,7 @@ static void fake_receive(fake_world *world, unsigned index) {
 
 /* The store of a connection's node. */
 static fake_store *fake_store_of(fake_world *world, unsigned index) {
+  assert(world->count > 0);
   return &world->nodes[index % world->count].store;
 }
 
