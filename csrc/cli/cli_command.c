@@ -24,9 +24,9 @@
  * signals the lowest decides. SIGKILL would overtake those that a young canary has still blocked.
  */
 #define CLI_CANARY_END SIGVTALRM
-/* CMD-2. Pause between two looks at the processes, and patience after SIGKILL. */
+/* CMD-2. Pause between two looks at the processes, and the looks that send SIGKILL. */
 #define CLI_CANARY_PAUSE_MS 50
-#define CLI_CANARY_PATIENCE_US (5 * REDLOCK_SECONDS)
+#define CLI_CANARY_KILLS 100
 
 /* In a child: restores the dispositions of our parent. */
 static void cli_command_restore(const cli_loop *loop) {
@@ -97,16 +97,17 @@ static void cli_command_outlive(const cli_command *command) {
     return;
   }
   redlock_time kill_us = redlock_now() + (number == SIGKILL ? 0 : command->kill_after_us);
-  redlock_time give_up_us = kill_us + CLI_CANARY_PATIENCE_US;
   /* The kernel has sent the command its signal. */
   size_t living;
+  unsigned kills = 0; /* counted, not timed: this process may be stopped beyond any time */
   (void)cli_mark_signal(command->mark, command->pid, number);
   cli_command_pause(kill_us);
   do {
     number = redlock_now() >= kill_us ? SIGKILL : 0;
     living = cli_mark_signal(command->mark, 0, number);
+    kills += number == SIGKILL;
     cli_command_pause(number == 0 ? kill_us : REDLOCK_NEVER);
-  } while (living > 0 && redlock_now() < give_up_us);
+  } while (living > 0 && kills < CLI_CANARY_KILLS);
 }
 
 /* CMD-4, in the canary. */

@@ -190,6 +190,24 @@ TEST(signal_for_the_canary_hides_no_other) {
   }
 }
 
+/* A canary that was stopped beyond all times, as by a suspend, still sends SIGKILL. */
+TEST(stopped_canary_ends_the_command_of_a_killed_tool) {
+  pid_t canary = 0;
+  cli_define("DEAF", "(trap 'echo got TERM' TERM; while :; do sleep 0.01; done) &\n"
+                     "trap '' TERM; echo pid $$; exec sleep 600");
+  tool_run run = cli_begin("run --kill-after 1s job -- DEAF");
+  tool_until_output(&run, "pid ");
+  eventually((canary = child_named(run.pid, "lock-canary\n")) != 0);
+  (void)kill(run.pid, SIGKILL);
+  tool_until_output(&run, "got TERM\n"); /* from the canary, which now looks every 50 ms */
+  redlock_time stop_us = redlock_now() + REDLOCK_SECONDS / 5;
+  eventually(redlock_now() >= stop_us);
+  (void)kill(canary, SIGSTOP);
+  eventually(redlock_now() >= stop_us + 7 * REDLOCK_SECONDS);
+  (void)kill(canary, SIGCONT);
+  cli_finish(&run, 128 + SIGKILL); /* reads the output until both processes are dead */
+}
+
 /* ------------------------------------------------------------------------------------ terminal */
 
 int main(void) {
