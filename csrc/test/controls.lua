@@ -392,7 +392,7 @@ local list = {
   { "detached-under-others", "a lease is detached though other locks of its owner count on it",
     "if (rl_ring_is_shared(lock) && rl_ring_remaining(lock, now_us) > 0) {", "if (false) {" },
   { "reentry-release-mistaken", "after a nested fire-and-forget release the next one is taken for the same",
-    "abandoned && !shares", "abandoned || !still" },
+    "abandoned && !shares", "abandoned || !shares" },
 
   -- Operators.
   { "inspection-of-a-half", "half the nodes have a holder",

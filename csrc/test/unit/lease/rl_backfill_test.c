@@ -11,9 +11,8 @@
 static void take_behind(void) {
   world = fake_world_new(3);
   redlock_options once = fake_once();
-  rl_lock *first = fake_lock(world, "first", &once);
-  fake_begin_acquire(world, first);
-  (void)majority_answers();
+  fake_begin_acquire(world, fake_lock(world, "first", &once));
+  answer_majority();
   fake_pass(world, 101 * MS);
   start_once();
   assert_error(majority_answers(), REDLOCK_OK);
@@ -98,7 +97,7 @@ TEST(backfill_skips_a_node_that_is_behind) {
   world = fake_world_new(3);
   rl_lock *first = fake_lock(world, "first", &once);
   fake_begin_acquire(world, first);
-  (void)majority_answers();
+  answer_majority();
   fake_pass(world, 101 * MS);
   once.node_timeout_us = 10 * MS;
   lock = fake_lock(world, KEY, &once);
@@ -106,7 +105,7 @@ TEST(backfill_skips_a_node_that_is_behind) {
   assert_error(majority_answers(), REDLOCK_OK);
   assert_error(rl_lock_extend(first, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world); /* to node 2 as well */
-  (void)majority_answers();
+  answer_majority();
   fake_pass(world, 120 * MS);
   (void)fake_answer(world, 2); /* the SET of |first|; the extend has been outstanding for 120 ms */
   fake_pass(world, 100 * MS);
@@ -128,13 +127,13 @@ TEST(backfill_visits_all_locks_every_100_ms_at_most) {
   /* It answers only when the next lock has been taken without it. */
   rl_lock_free(lock, world->now_us);
   fake_turn(world);
-  (void)majority_answers();
+  answer_majority();
   redlock_options quick = fake_once();
   quick.node_timeout_us = MS;
   rl_lock *next = fake_lock(world, "next", &quick);
   fake_pass(world, 6 * MS);
   fake_begin_acquire(world, next);
-  (void)majority_answers();
+  answer_majority();
   assert_error(rl_lock_result(next), REDLOCK_OK);
   unsigned sets = world->nodes[2].sets;
   while (world->nodes[2].queued > 0) {
