@@ -564,8 +564,8 @@ static int nginx_release_leases(lua_State *L) {
   return 0;
 }
 
-/* (handle) -> true if there are losses to report. Reports the loss of all auto-extended leases,
-   because an exiting worker extends them no longer. */
+/* (handle) -> true if there are losses or warnings to report. Warns the holders of auto-extended
+   leases (unavailable), because an exiting worker extends them no longer. */
 static int nginx_lose_leases(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   redlock_time now_us = redlock_now();

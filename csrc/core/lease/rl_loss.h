@@ -1,11 +1,11 @@
 /*
- * Losses: leases that have ended without an act of their holder, and the reason.
+ * Losses: leases that have ended without an act of their holder, or may end so, and the reason.
  *
  * SPDX-License-Identifier: MIT
  *
  * A reason is a code:
  *   EXPIRED      the deadline has passed
- *   LOST         so many nodes deny the lease that no majority is left
+ *   LOST         so many nodes deny the lease that too few are left for an extend (EXT-5)
  *   MAX_HOLD     the deadline has passed, because max_hold has ended the automatic extends
  *   UNAVAILABLE  a warning: the lease lasts, but automatic extends fail
  *   CLOCK        a warning: the clocks of so many nodes were stepped that the nodes that certainly
@@ -22,12 +22,12 @@
 
 typedef struct rl_losses {
   rl_list queue;  /* of rl_loss */
-  uint32_t count; /* of all losses so far, each reason once */
+  uint32_t count; /* of all losses and warnings so far, each reason once */
 } rl_losses;
 
 /*
- * The lease is lost since |since_us|. Queues each lock that shares the lease and reports losses,
- * once for each reason.
+ * The lease is lost since |since_us|, or a warning holds since then. Queues each lock that shares
+ * the lease and reports losses, once for each reason.
  */
 void rl_loss_report(rl_lock *lock, int reason, redlock_time since_us);
 

@@ -7,12 +7,15 @@
  * random value, and also where the client believes that it has no key.
  *   REL-1. The lease ends before the first byte (rl_lock_release()).
  *   REL-2. Send compare-and-delete to each node that may have the key: not to those whose answer
- *          proves that they set nothing. Before the end of |hold_at_least| send HOLD in its place
- *          (rl_hold.h).
+ *          proves that they set nothing. If a caller's token was never a lease, send it only to
+ *          nodes that confirmed the key (rl_release_wanted()). Before the end of |hold_at_least|
+ *          send HOLD in its place (rl_hold.h).
  *   REL-3. Count votes (rl_quorum.c). A release that cannot be sent yet stays in the list when the
  *          operation has ended.
  * A failed attempt, a freed lock and a closed client leave tokens for which no caller waits. Only
- * REL-2 applies to them, and they stay in the list until each node has got the release.
+ * REL-2 applies to them. They stay in the list until each node has got the release, or the keys
+ * have expired. If more than RL_RELEASE_NODE_MAX releases are due on a node, the oldest are
+ * forgotten.
  */
 #include "lease/rl_release.h"
 
@@ -31,6 +34,19 @@
 #include "wait/rl_waitlist.h"
 
 /* ---------------------------------------------------------------------------------- the list */
+
+/*
+ * The state of a release on one node (bits of the attempt):
+ *
+ *   state     bits             left by
+ *   due       |due|            rl_release_send(): sent; rl_release_forget_oldest(): forgotten
+ *   delayed   |due|, |delayed| the end of the delay, the answer to the SET, a new connection, or
+ *                              rl_release_send_now(): due
+ *   sent      neither          rl_release_due_again(): due; rl_release_postpone(): delayed
+ *
+ * An attempt is listed while it is due on a node and its keys may live. rl_release_send_or_list()
+ * sends what may be sent now, and lists or unlists the attempt.
+ */
 
 /* Adjusts due_count of each node to a changed set of due nodes. */
 static void rl_release_adjust_due_counts(rl_core *core, uint32_t before, uint32_t after) {
@@ -59,8 +75,8 @@ static void rl_release_unlist(rl_core *core, rl_attempt *attempt) {
 }
 
 /*
- * Too many releases are due on |node|: forgets the oldest ones of leases (|held|), or the oldest
- * ones of failed attempts. Returns how many it has forgotten.
+ * Too many releases are due on |node|: forgets its oldest releases, of leases if |held|, otherwise
+ * of failed attempts. Returns how many it has forgotten.
  */
 static unsigned rl_release_forget_oldest(rl_core *core, const rl_node *node, bool held) {
   unsigned forgotten = 0;
@@ -114,8 +130,9 @@ static void rl_release_postpone(rl_core *core, rl_attempt *attempt, const rl_nod
 /* ------------------------------------------------------------------------------------- REL-2 */
 
 /*
- * Returns true if the release must still wait on the nodes |delayed|. If the process was stopped,
- * the delay may be over while answers are unread: then the release waits until they are read.
+ * Returns true if the release must wait before it is sent to the nodes |delayed|. If the process
+ * was stopped, the delay may be over while answers are unread: then the release waits until they
+ * are read.
  */
 static bool rl_release_must_wait(const rl_core *core, redlock_time now_us,
                                  const rl_attempt *attempt) {
@@ -253,7 +270,7 @@ void rl_release_send_all(rl_core *core, redlock_time now_us) {
 
 void rl_release_node_came_up(rl_core *core, redlock_time now_us, const rl_node *node) {
   RL_LIST_EACH(&core->releases->queue, attempt, rl_attempt, queue) {
-    /* An answered release keeps its time, and so do the other nodes. */
+    /* Only a release that this node has not answered becomes due now. */
     attempt->delayed &= ~rl_node_bit(node) | attempt->released;
   }
   rl_release_send_all(core, now_us);
@@ -500,8 +517,7 @@ static int rl_release_result_of_hold(const rl_lock *lock) {
 }
 
 /*
- * REL-3. Of a repeated release: a node may deny the key because the first release has deleted it.
- * That is no loss.
+ * REL-3. In a repeated release a denial is no loss: the first release may have deleted the key.
  */
 static int rl_release_result(const rl_lock *lock, redlock_time now_us, rl_decision decision) {
   bool majority = lock->quorum.granted >= rl_quorum_majority(lock->quorum.nodes);

@@ -148,8 +148,8 @@ typedef struct rl_pacer {
 } rl_pacer;
 
 /*
- * State of the core that the lock layer and the layers above share. Each module above keeps its own
- * state behind a pointer.
+ * State of the core that the lock layer and the layers above share. Each module above, except the
+ * pacer, keeps its own state behind a pointer.
  */
 typedef struct rl_core {
   rl_node *nodes[REDLOCK_NODES_MAX];

@@ -5,7 +5,8 @@
  *
  * At the end of a round the vote of each node is settled: by the node's answer, or because no
  * answer will come. After each vote the operation decides what the votes mean (rl_steps.h). A vote
- * counts only in the round that asked for it, also after the decision of that round.
+ * counts only in the round that asked for it. After the decision of that round it still counts, as
+ * a late vote.
  */
 #include "lock/rl_round.h"
 
@@ -150,7 +151,7 @@ static bool rl_round_take_late_vote(rl_lock *lock, redlock_time now_us, rl_node 
                                     const rl_outstanding *command, redlock_vote vote,
                                     const char *error, redlock_duration latency_us) {
   bool sets = command->kind == RL_OUTSTANDING_ACQUIRE;
-  /* A SET has no vote after an extend, nor without the guard's permission. */
+  /* After an extend, or without the guard's permission, the answer to a SET is no vote. */
   if (sets && (lock->extended || !rl_guard_may_vote(node->link.guard, now_us))) {
     return false;
   }
@@ -165,7 +166,7 @@ static bool rl_round_take_late_vote(rl_lock *lock, redlock_time now_us, rl_node 
 /* Notes which of several keys has another holder, if the node has reported that. */
 static void rl_round_note_key(rl_lock *lock, const rl_node *node, const rl_outstanding *command,
                               redlock_vote vote) {
-  /* A nested acquire may extend the keys of another lock: its keys have other numbers. */
+  /* A nested acquire may extend another lock: the answer then numbers the keys of that lock. */
   bool own = command->attempt->resource == lock->resource;
   if (own && rl_vote_counts_as(vote) == RL_COUNT_DENIED && !lock->votes[node->index].settled) {
     lock->votes[node->index].key = (uint8_t)rl_verdict_key(command, &node->link.reader.reply);
@@ -173,8 +174,9 @@ static void rl_round_note_key(rl_lock *lock, const rl_node *node, const rl_outst
 }
 
 /*
- * Counts the vote if its round is in flight, or was the last one and succeeded. Returns true if it
- * was counted.
+ * Counts the vote if its round is in flight, or was the last one and succeeded. Passes on a late
+ * vote of an extend that did not succeed, without counting it (EXT-5). Returns true if the vote was
+ * counted.
  */
 static bool rl_round_dispatch_vote(rl_lock *lock, redlock_time now_us, rl_node *node,
                                    const rl_outstanding *command, redlock_vote vote,
@@ -184,7 +186,7 @@ static bool rl_round_dispatch_vote(rl_lock *lock, redlock_time now_us, rl_node *
   if (command->round != lock->round) {
     return false;
   }
-  /* The other commands deny a key that the client never had. */
+  /* A denied plain SET proves no loss: the client had no key there. */
   if (rl_vote_counts_as(vote) == RL_COUNT_DENIED &&
       (rl_verdict_is_script(command) || command->kind == RL_OUTSTANDING_ATTACH ||
        command->kind == RL_OUTSTANDING_EXTEND)) {
@@ -266,14 +268,14 @@ static bool rl_round_consult_guard(rl_lock *lock, redlock_time now_us, rl_node *
 /*
  * Asks one node for its vote: sends the command, awaits a connection that is being made, or settles
  * that there will be no vote. An acquire skips a node that is behind: its answer would come too
- * late. (A node without a SET needs no release.)
+ * late. Nothing is sent to such a node, so it needs no release.
  */
 static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
   char behind[64];
   const char *error;
-  bool takes_votes =
+  bool needs_key =
       lock->operation == RL_OPERATION_ACQUIRE || lock->operation == RL_OPERATION_EXTEND;
-  if (takes_votes && node->twins != 0) {
+  if (needs_key && node->twins != 0) {
     rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error);
     return;
   }
@@ -288,10 +290,11 @@ static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
     if (lock->operation == RL_OPERATION_ACQUIRE && !rl_round_consult_guard(lock, now_us, node)) {
       return;
     }
+    /* All kinds but ACQUIRE have the same bound. */
     error = rl_link_has_room(&node->link, lock->operation == RL_OPERATION_ACQUIRE
                                               ? RL_OUTSTANDING_ACQUIRE
-                                              : RL_OUTSTANDING_EXTEND) /* or any other kind */
-                ? rl_round_steps(lock)->send(lock, now_us, node)       /* ACQ-2, EXT-2 */
+                                              : RL_OUTSTANDING_EXTEND)
+                ? rl_round_steps(lock)->send(lock, now_us, node) /* ACQ-2, EXT-2 */
                 : "too many commands are waiting for the node";
     if (error != NULL) {
       rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, error);
@@ -404,8 +407,8 @@ void rl_round_time_out(rl_lock *lock, redlock_time now_us) {
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     const rl_node *node = lock->core->nodes[i];
     bool unconnected = rl_round_awaits(lock, node) && node->link.phase != RL_LINK_UP;
-    bool guarded = rl_round_awaits(lock, node) && !unconnected;
-    const char *missed = guarded                             ? "too few nodes identified themselves"
+    bool unidentified = rl_round_awaits(lock, node) && !unconnected;
+    const char *missed = unidentified                        ? "too few nodes identified themselves"
                          : !unconnected                      ? "no reply"
                          : rl_link_awaits_login(&node->link) ? "no credentials"
                          : node->address.tls                 ? "no connection over TLS"

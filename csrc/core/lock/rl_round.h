@@ -25,7 +25,10 @@ void rl_round_vote(rl_lock *lock, redlock_time now_us, rl_node *node, const rl_o
  */
 bool rl_round_await_guard(rl_lock *lock, const rl_node *node, const rl_outstanding *command);
 
-/* Asks a node that the round awaits: it is connected now, or has identified itself. */
+/*
+ * Asks a node that the round awaits: it is connected now, or has identified itself. The round may
+ * then await it again, for the guard's answer.
+ */
 void rl_round_node_up(rl_lock *lock, redlock_time now_us, rl_node *node);
 
 /* Settles the vote of a node that the round awaits: no connection could be made. */

@@ -1,20 +1,20 @@
 /*
- * The guard: lets a node vote only if it has lost no lock.
+ * The guard: lets a node vote only after a time Q in which it has certainly lost no key.
  *
  * SPDX-License-Identifier: MIT
  *
  * "Distributed Locks with Redis": a node that may have lost keys must be unavailable for longer
  * than the longest ttl (docs/safety.md). Each node keeps a lineage record with its identity and the
- * time since which it has lost nothing. A node that loses its keys loses the record, too. In a copy
- * of the keys, the record names the server that was copied.
+ * time since which it has lost nothing. A node that loses its keys loses the record, too. A record
+ * names its server. In a copy of the keys, it names the server that was copied.
  *   GRD-1. The last step of a handshake checks the record. A connection may be up without a vote.
  *   GRD-2. If the record is of these clients, the node votes when the quarantine Q has passed since
  *          the record's creation. The node's clock gives the age of the record; the client's clock
  *          measures the rest of Q. Q is the longest life of a key, a tenth more, 2 ms and the skew
- *          of GRD-3, but at least 6 s. A
- *          node is refused, with a reason, if the record is of clients with other nodes, quorum,
- *          ttl or prefix; if the node is the same server as another one; or if the script is
- *          denied.
+ *          of GRD-3, but at least 6 s. A node is refused, with a reason,
+ *            - if the record is of clients with other nodes, quorum, ttl or prefix,
+ *            - if the node is the same server as another one,
+ *            - if the script is denied.
  *   GRD-3. If there is no record, or one of another server with the same clients, a record is
  *          created, and Q begins. There are two exceptions:
  *            - A node is refused if another database of the server has a record: the clients of
@@ -40,11 +40,11 @@
  *              the record deletes it.
  *            - The replication history. A master that becomes a replica, lags, and is promoted
  *              again keeps the seal. The history changes with a promotion, and differs while the
- *              server is a replica. (The server that was master meanwhile has created a record,
- *              too, and votes only Q later.) An acquire may omit the history for 0.1 s after it was
- *              confirmed: Q exceeds
- *              the longest life of a key by 2 s for the clocks, and by at least 0.3 s more. A heal,
- *              a backfill and a text always compare it, because a node may execute them late.
+ *              server is a replica. An acquire may omit the history for 0.1 s after it was
+ *              confirmed: Q exceeds the longest life of a key by 2 s for the clocks, and by at
+ *              least 0.3 s more. A heal, a backfill and a text always compare it, because a node
+ *              may execute them late. (The server that was master meanwhile has created a record,
+ *              too, and votes only Q later.)
  *   GRD-5. If the record differs, or the script is unknown, the node is checked again (GRD-1) on
  *          the same connection. Before that, the script is never sent as text.
  *   GRD-6. The watch receives each reply with the node's clock. After a step, keys may have expired
@@ -53,8 +53,8 @@
  *          another client notices the step. A step is forgotten only with the new record. The end
  *          of the connection does not clear it, nor does a refusal of the node. If a majority of
  *          the nodes was stepped alike, the client's own clock may have stood still. Then no record
- *          is created, and the client waits for Q. In each case the leases no longer count on their
- *          keys on the stepped nodes (rl_margin.c), and the holders are warned (rl_renew.c).
+ *          is created, and the client waits for Q. In each case a lease no longer counts its keys
+ *          on the stepped nodes (rl_margin.c), and the holders are warned (rl_renew.c).
  *   GRD-7. A node that does not vote is checked again when an acquire needs it, once a second:
  *          another client may have bootstrapped it.
  */
@@ -180,7 +180,7 @@ static bool rl_guard_apart(const rl_node_clock *one, const rl_node_clock *other,
  * GRD-3. Sets |near| if the clocks of a majority are near the node's, |distant| if no majority can
  *        be near, whatever the unknown clocks show. A distance counts only beyond its error: a
  *        reply to a client that was stopped meanwhile proves nothing. Returns true if neither was
- *        known before, and one is now.
+ *        set before, and one is now.
  */
 static bool rl_guard_compare_clocks(const rl_guards *guards, const rl_node *node,
                                     int64_t median_us) {
@@ -214,7 +214,7 @@ static unsigned rl_guard_count_stepped(const rl_guards *guards, redlock_time *si
   return stepped;
 }
 
-/* Counts the nodes whose step may have been as large as the least size of |guard|'s step. */
+/* Counts the nodes whose step may equal the smallest possible step of |guard|. */
 static unsigned rl_guard_count_alike(const rl_guards *guards, const rl_guard *guard,
                                      uint32_t *alike) {
   int64_t step_us = guard->watch.step_least_us;
@@ -390,7 +390,8 @@ static void rl_guard_compare_servers(rl_guards *guards, rl_node *node) {
 #define RL_GUARD_OTHERS "it is guarded for other clients: "
 
 /*
- * SWAPDB may leave such a record. The next record is new, so the node is quarantined: that is safe.
+ * SWAPDB may leave such a record. To delete it is safe: then a new record is created, and the node
+ * is quarantined.
  */
 #define RL_GUARD_FORGET "; if it has no others, delete redlock:lineage* in all its databases"
 
@@ -439,12 +440,13 @@ static void rl_guard_read_answer(rl_node *node, redlock_time now_us,
     rl_guard_refuse(guard, "out of memory", "");
     return;
   }
-  bool asks = action == RL_GUARD_CHECK || action == RL_GUARD_CREATE;
+  bool keeps_step = action == RL_GUARD_CHECK || action == RL_GUARD_CREATE;
   /* The step still needs a record, unless one was created since the reading before the step. */
-  bool due = guard->stepped && asks &&
-             !(rl_guard_is_for_step(guard, answer) && answer->created_us >= guard->clock_before_us);
-  bool created = action != RL_GUARD_CHECK && action != RL_GUARD_INVALIDATE;
-  if (answer->create_for != RL_LINEAGE_NONE && created) {
+  bool step_needs_record =
+      guard->stepped && keeps_step &&
+      !(rl_guard_is_for_step(guard, answer) && answer->created_us >= guard->clock_before_us);
+  bool creates = action != RL_GUARD_CHECK && action != RL_GUARD_INVALIDATE;
+  if (answer->create_for != RL_LINEAGE_NONE && creates) {
     rl_guard_refuse(guard, "it does not keep the guard's record", "");
   } else if (answer->create_for != RL_LINEAGE_NONE) {
     guard->state = RL_GUARD_MISSING;
@@ -454,7 +456,7 @@ static void rl_guard_read_answer(rl_node *node, redlock_time now_us,
   } else {
     rl_guard_read_record(node, now_us, answer);
   }
-  if (due && guard->state == RL_GUARD_KNOWN) { /* GRD-6 */
+  if (step_needs_record && guard->state == RL_GUARD_KNOWN) { /* GRD-6 */
     guard->state = RL_GUARD_MISSING;
     guard->why = RL_LINEAGE_CLOCK;
     guard->stepped = true;
@@ -531,11 +533,11 @@ rl_guard_news rl_guard_answered(rl_node *node, redlock_time now_us, const rl_out
   }
   guard->history_us = rl_time_max(guard->history_us, command->sent_us);
   (void)rl_node_clock_note(&node->link.clock, answer.now_us, command->sent_us, now_us);
-  bool recorded =
+  bool step_recorded =
       answer.create_for == RL_LINEAGE_NONE && rl_guard_is_for_step(guard, &answer); /* GRD-6 */
   bool lost_record = rl_guard_lost_record(node, &answer, (rl_guard_action)command->step);
   rl_guard_read_answer(node, now_us, &answer, (rl_guard_action)command->step);
-  if (recorded) {
+  if (step_recorded) {
     guard->clock_sent_us = rl_time_max(guard->clock_sent_us, command->sent_us);
     (void)rl_clock_watch_note(&guard->watch, answer.now_us, command->sent_us, now_us);
     guard->clock_us = answer.now_us;

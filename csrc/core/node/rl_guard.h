@@ -1,5 +1,5 @@
 /*
- * The guard: lets a node vote only if it has lost no lock.
+ * The guard: lets a node vote only after a time Q in which it has certainly lost no key.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -17,7 +17,7 @@
 /* The largest distance of near clocks. */
 #define RL_GUARD_SKEW_US (2 * REDLOCK_SECONDS)
 
-/* Changes of a node's record that are permitted between two successful acquires (GRD-5). */
+/* Permitted changes of a node's record since TAKE last found the known record (GRD-5). */
 #define RL_GUARD_CHANGES_MAX 3
 
 /* The shortest interval between two checks of a node that does not vote. */

@@ -6,16 +6,17 @@
  * Each node has a queue beside a key that clients wait for: a string of entries in order of
  * arrival. An entry has 24 hexadecimal digits: 16 of the client's channel, and 8 of the ticket's
  * id. rl_script.c has the scripts. A node reports the state of the key in its reply to ENQUEUE.
- * Reports and notifications may be late, wrong or lost: they only shorten delays. Safety rests on
- * the attempts alone.
+ * Reports and notifications may be late, wrong or lost. A notification shortens the delay before
+ * the next attempt. Reports of a holder lengthen it: the head polls instead. Safety rests on the
+ * attempts alone.
  *
  *   NTF-1. After a failed attempt, the head sends ENQUEUE to each node with a working subscriber.
  *          If a node reports that the key is free and no other client waits, that counts as a
  *          notification. If the resource was recently contended, ENQUEUE only appends to an
- *          existing queue, which costs the node two commands instead of five. That reply does not
- *          show the state of the key; the reply to the next poll does. The fewer tickets are before
- *          the head's, the sooner that poll comes. The script of a head with a label also reports
- *          the label of the holder, for the message of the waiters.
+ *          existing queue, which costs the node two commands instead of five. The reply then lacks
+ *          the state of the key. The next poll reports it, and comes the sooner, the fewer tickets
+ *          are before the head's. The script of a head with a label also reports the label of the
+ *          holder, for the message of the waiters.
  *   NTF-2. If the resource was recently contended, or with |fair|, an acquire enqueues before its
  *          first attempt, so it does not overtake waiters. With |fair|, a client whose subscribers
  *          are not connected yet waits for them, but no longer than an attempt may take. Without
@@ -33,17 +34,19 @@
  *          enough nodes have expired. After the expiry the first sixteen waiters poll one after
  *          the other, in the order of their tickets. A poll repeats NTF-1. It restores a
  *          lost queue, notifies a first ticket that was not notified, and evicts an unresponsive
- *          one. A waiter is unresponsive if the key was free at two polls in a row of another
- *          waiter, and no ticket moved up between them. Waiters further back poll less often, and
- *          wait longer before they evict, so that the load does not grow with the number of
- *          waiters. Otherwise the head tries as if there were no notifications.
+ *          one. It counts as unresponsive if another waiter has polled twice in a row, the key was
+ *          free both times, and no ticket moved up in between. Waiters further back poll less
+ *          often, and wait longer before they evict, so that the load does not grow with the number
+ *          of waiters. If fewer nodes report a holder or another first ticket, the head tries as if
+ *          there were no notifications.
  *   NTF-5. The head tries when enough nodes have notified it, or a little after the first
- *          notification. Without enough it tries again 50 ms after its last attempt, plus a random
- *          time up to the longer of 50 ms and four times the reply time of the quorum. Otherwise
- *          one node that lost a key would make all waiters try as fast as they can. If too few
- *          nodes for a holder denied the last attempt (split or missing votes), the head waits its
- *          usual delay. Both delays are random: otherwise two clients that split the votes would
- *          notify each other by their releases, and split them again.
+ *          notification. Without enough notifications it tries again 50 ms after its last attempt,
+ *          plus a random time up to the longer of 50 ms and four times the reply time of the
+ *          quorum. Otherwise one node that lost a key would make all waiters try as fast as they
+ *          can. If so few nodes denied the last attempt that no client can hold the lock (votes
+ *          were split, or are missing), the head waits its usual delay. Both delays are random:
+ *          otherwise two clients that split the votes would notify each other by their releases,
+ *          and split them again.
  *   NTF-6. After a successful acquire, the ticket belongs to the lease: the script that releases
  *          the lease also dequeues the ticket. A ticket of a semaphore is dequeued at once: the
  *          next release of another slot is for the next waiter. A node with a free slot notifies
@@ -66,8 +69,8 @@
  *          the same order in all queues, and never wait for each other.
  *          Reservation: if the ticket is first in all queues of a node, the node reserves the free
  *          keys for it, for one ttl of the waiter at a time. Then it lets the next waiter have
- *          them, because a holder of the rest may extend its lease for ever. A waiter with reserved
- *          keys asks every 100 ms, and cannot be evicted meanwhile (NTF-4).
+ *          them, because a holder of the other keys may extend its lease for ever. A waiter with
+ *          reserved keys asks every 100 ms, and cannot be evicted meanwhile (NTF-4).
  *          Letting through: if the ticket is not first in some queue, the node notifies the next
  *          waiters of the keys that are free now, and the ticket keeps its places. So no key is
  *          idle because of a waiter that waits for another key.
@@ -346,7 +349,7 @@ void rl_notify_granted(rl_waitlist *waitlist, rl_attempt *lease, redlock_time no
   }
   rl_core *core = waitlist->head->core;
   uint32_t standing = ticket->enqueued | ticket->outstanding;
-  if (ticket->contended) { /* Otherwise a lock without contention would queue first, too. */
+  if (ticket->contended) { /* Only then: a lock without contention must not queue first. */
     rl_notify_note_contention(core, waitlist->resource, now_us);
   }
   if (ticket->permits > 0) { /* Another slot may be free for the next waiter. */
@@ -413,7 +416,7 @@ bool rl_notify_enqueue_first(rl_lock *lock, redlock_time now_us) {
   }
   redlock_duration left_us = rl_time_sub(rl_pause_last_attempt_at(lock), now_us);
   if (left_us <= rl_time_add(RL_NOTIFY_SLACK_US, rl_pause_reply_time(core))) {
-    return false; /* There is time for one attempt only. */
+    return false; /* There is time for one attempt only, and no time to wait in a queue. */
   }
   redlock_duration answers_us = /* until an attempt, if no quorum has reported */
       rl_time_min(left_us, rl_options_node_timeout(lock->current, lock->ttl_us));

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  *
  * A notification is a hint. It only shortens the delay before the next attempt, and never decides
- * who holds the lock. rl_notify.c has the rules.
+ * which client holds the lock. rl_notify.c has the rules.
  */
 #ifndef RL_NOTIFY_H
 #define RL_NOTIFY_H
@@ -28,7 +28,8 @@ void rl_notify_enqueue(rl_lock *lock, redlock_time now_us);
 
 /*
  * NTF-2. Moves an acquire in phase SEND to phase DELAY and enqueues it, if it must not overtake
- *        waiters. Otherwise changes nothing, and returns false: the first attempt comes first.
+ *        waiters. Returns true if it now waits in the queues. Otherwise the first attempt comes
+ *        first.
  */
 bool rl_notify_enqueue_first(rl_lock *lock, redlock_time now_us);
 

@@ -11,10 +11,10 @@
  *           options, because the head asks, polls and is notified for all of them. Owners and
  *           caller-supplied tokens may differ: no command of a waiting head has them. A waiter with
  *           other options begins another wait list of the resource. A resource has at most
- *           RL_WAITLIST_KINDS_MAX wait lists with notifications, and as many without: a further
- *           waiter enters one of them. Its own options apply when it is the head. An acquire of a
- *           semaphore enters a wait list only after its first attempt, unless there is one already,
- *           or NTF-2 applies: other locks of the client may get other slots meanwhile.
+ *           RL_WAITLIST_KINDS_MAX wait lists for each combination of |notify| and |permits|: a
+ *           further waiter enters one of them. Its own options apply when it is the head. An
+ *           acquire of a semaphore enters a wait list only after its first attempt, unless there is
+ *           one already, or NTF-2 applies: other locks of the client may get other slots meanwhile.
  *   WAIT-2. A queued waiter keeps its budget. Its retry_count also limits its time, to as many
  *           pauses (rl_pause_limit()).
  *   WAIT-3. When the head ends with any result, the next waiter becomes the head. If the old head
@@ -39,7 +39,7 @@
 #include "wait/rl_notify.h"
 #include "wait/rl_pause.h"
 
-#define RL_WAITLIST_KINDS_MAX 64 /* wait lists of one resource (WAIT-1) */
+#define RL_WAITLIST_KINDS_MAX 64 /* wait lists of one resource, |notify| and |permits| */
 #define RL_WAITLIST_OWN_DELAYS 5 /* delays for which a client may keep a resource (WAIT-4) */
 
 /* ----------------------------------------------------------------------------- the hash table */
@@ -139,7 +139,7 @@ static void rl_waitlist_append(rl_lock *lock, rl_waitlist *waitlist, redlock_tim
 
 /*
  * WAIT-1. Returns the wait list that |lock| enters, of those of its resource from |first| on; NULL
- *         if it begins one. At the limit returns a random one with the same |notify|.
+ *         if it begins one. At the limit returns a random one with the same |notify| and |permits|.
  */
 static rl_waitlist *rl_waitlist_choose(const rl_lock *lock, rl_waitlist *first) {
   rl_waitlist *any = NULL;
