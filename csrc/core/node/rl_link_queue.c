@@ -3,7 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * Each function writes one command into the output, and appends it to the outstanding ones.
+ * Each function writes one command into the output, and appends it to the outstanding ones. A
+ * native release may also write EXISTS (rl_native.h). In these names "queue" means the outstanding
+ * commands of the connection, not the queue of waiters.
  */
 #include "node/rl_link_queue.h"
 
@@ -13,8 +15,8 @@
 #include "node/rl_native.h"
 
 /*
- * Appends a script. The node reads it first, so that later commands find it there. The guard first
- * waits for a reply (GRD-4).
+ * Appends a script. Later commands find it on the node, which reads this one first. But TAKE_HERE
+ * counts as known only after a reply (GRD-4).
  */
 static bool rl_link_append_script(rl_link *link, const rl_outstanding *command) {
   link->knows[command->script] |= command->script != RL_SCRIPT_TAKE_HERE;
@@ -22,9 +24,9 @@ static bool rl_link_append_script(rl_link *link, const rl_outstanding *command) 
 }
 
 /*
- * Writes |command| as a copy of the previous node's newest command. The bytes are equal if the two
- * agree in attempt, time, round, kind, script and step. Exceptions are an extend, whose life depends
- * on the node, and a ticket, which not every node has. Returns false if it must be written anew.
+ * Writes |command| as a copy of the previous node's newest command. Two commands with equal fields
+ * have equal bytes, except extends (their life depends on the node) and releases with a ticket
+ * (some nodes may lack it). Returns false if the command must be written anew.
  */
 static bool rl_link_copy(rl_link *link, const rl_outstanding *command, bool grow) {
   const rl_outstanding *newest = rl_link_newest(link->previous);
@@ -81,8 +83,8 @@ bool rl_link_queue_extend(rl_link *link, redlock_time now_us, rl_attempt *attemp
  * Returns the entry of the lease's ticket, which the release dequeues, in |entry|; NULL if there is
  * none on the node.
  */
-static const char *rl_link_queue_entry(const rl_link *link, const rl_attempt *attempt,
-                                       char entry[RL_LINK_ENTRY_SIZE]) {
+static const char *rl_link_ticket_entry(const rl_link *link, const rl_attempt *attempt,
+                                        char entry[RL_LINK_ENTRY_SIZE]) {
   if ((attempt->enqueued & link->bit) == 0) {
     return NULL;
   }
@@ -91,20 +93,22 @@ static const char *rl_link_queue_entry(const rl_link *link, const rl_attempt *at
 }
 
 /* Writes a script that releases and notifies. It also dequeues the lease's ticket. */
-static bool rl_link_write_notifying(rl_link *link, const rl_outstanding *command, bool grow) {
+static bool rl_link_write_notifying_release(rl_link *link, const rl_outstanding *command,
+                                            bool grow) {
   char entry[RL_LINK_ENTRY_SIZE];
   rl_command_key key = rl_attempt_key(command->attempt);
   return rl_command_release(&link->output, (rl_script)command->script, command->by_text, &key,
-                            rl_link_queue_entry(link, command->attempt, entry), grow);
+                            rl_link_ticket_entry(link, command->attempt, entry), grow);
 }
 
-static bool rl_link_queue_notifying(rl_link *link, rl_outstanding *command, rl_script script,
-                                    bool grow) {
+static bool rl_link_queue_notifying_release(rl_link *link, rl_outstanding *command,
+                                            rl_script script, bool grow) {
   command->script = (uint8_t)script;
   command->by_text = command->by_text || !link->knows[script];
   assert(link->phase == RL_LINK_UP);
   return rl_link_reserve_outstanding(link, grow) &&
-         (rl_link_copy(link, command, grow) || rl_link_write_notifying(link, command, grow)) &&
+         (rl_link_copy(link, command, grow) ||
+          rl_link_write_notifying_release(link, command, grow)) &&
          rl_link_append_script(link, command);
 }
 
@@ -120,14 +124,14 @@ static bool rl_link_queue_hold(rl_link *link, rl_outstanding *command, bool noti
   assert(link->phase == RL_LINK_UP);
   if (!rl_link_reserve_outstanding(link, grow) ||
       !rl_command_hold(&link->output, script, command->by_text, &key, rest_ms, attempt->fenced,
-                       notifies ? rl_link_queue_entry(link, attempt, entry) : NULL, grow)) {
+                       notifies ? rl_link_ticket_entry(link, attempt, entry) : NULL, grow)) {
     return false;
   }
   rl_attempt_will_live(attempt, command->sent_us, rest_ms);
   return rl_link_append_script(link, command);
 }
 
-static bool rl_link_queue_scripted(rl_link *link, rl_outstanding *command, bool grow) {
+static bool rl_link_queue_release_script(rl_link *link, rl_outstanding *command, bool grow) {
   const rl_attempt *attempt = command->attempt;
   redlock_time now_us = command->sent_us;
   bool several = attempt->resource->count > 1;
@@ -138,7 +142,7 @@ static bool rl_link_queue_scripted(rl_link *link, rl_outstanding *command, bool 
   }
   if (notifies) {
     rl_script script = several ? RL_SCRIPT_RELEASE_ALL_NOTIFY : RL_SCRIPT_RELEASE_NOTIFY;
-    return rl_link_queue_notifying(link, command, script, grow);
+    return rl_link_queue_notifying_release(link, command, script, grow);
   }
   return rl_link_queue_script(link, command, several ? RL_SCRIPT_RELEASE_ALL : RL_SCRIPT_RELEASE, 0,
                               grow);
@@ -151,11 +155,12 @@ bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attem
   if (rl_native_is_for_release(link, now_us, attempt)) {
     return rl_native_queue_release(link, &command, grow);
   }
-  return rl_link_queue_scripted(link, &command, grow);
+  return rl_link_queue_release_script(link, &command, grow);
 }
 
 /* Queues TAKE, PROLONG or CONFIRM. */
-static bool rl_link_queue_watched(rl_link *link, rl_outstanding *command, rl_command_watch *watch) {
+static bool rl_link_queue_fenced_or_guarded(rl_link *link, rl_outstanding *command,
+                                            rl_command_watch *watch) {
   rl_command_key key = rl_attempt_key(command->attempt);
   command->script = (uint8_t)watch->script;
   command->by_text = command->by_text || !link->knows[watch->script];
@@ -173,16 +178,16 @@ bool rl_link_queue_take(rl_link *link, redlock_time now_us, rl_outstanding_kind 
   rl_outstanding command = {attempt, now_us, round, (uint8_t)kind, 0, 0, RL_SCRIPT_NONE};
   rl_command_watch watch = {.script = RL_SCRIPT_TAKE, .own = own, .fence = fence, .ttl_ms = ttl_ms};
   const rl_guard *guard = link->guard;
-  if (guard != NULL) { /* GRD-4 */
+  if (guard != NULL) { /* GRD-4. A repeated lease (|own|) always compares the history. */
     bool by_text = !link->knows[RL_SCRIPT_TAKE_HERE];
     assert(guard->body != NULL && guard->record[0] != '\0');
     watch.script = RL_SCRIPT_TAKE_HERE;
     watch.body = by_text ? guard->body : guard->sha1;
     watch.seal = guard->seal;
     watch.run_id = by_text ? guard->run_id : rl_guard_history(guard, own ? REDLOCK_NEVER : now_us);
-    command.step = watch.run_id != NULL;
+    command.step = watch.run_id != NULL; /* the script compares the history */
   }
-  return rl_link_queue_watched(link, &command, &watch);
+  return rl_link_queue_fenced_or_guarded(link, &command, &watch);
 }
 
 bool rl_link_queue_prolong(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
@@ -190,7 +195,7 @@ bool rl_link_queue_prolong(rl_link *link, redlock_time now_us, rl_attempt *attem
   rl_outstanding command = {attempt, now_us, round,         RL_OUTSTANDING_EXTEND,
                             by_text, 0,      RL_SCRIPT_NONE};
   rl_command_watch watch = {.script = RL_SCRIPT_PROLONG, .fence = fence, .ttl_ms = ttl_ms};
-  return rl_link_queue_watched(link, &command, &watch);
+  return rl_link_queue_fenced_or_guarded(link, &command, &watch);
 }
 
 bool rl_link_queue_confirm(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
@@ -198,7 +203,7 @@ bool rl_link_queue_confirm(rl_link *link, redlock_time now_us, rl_attempt *attem
   rl_outstanding command = {attempt, now_us, round,         RL_OUTSTANDING_CONFIRM,
                             by_text, 0,      RL_SCRIPT_NONE};
   rl_command_watch watch = {.script = RL_SCRIPT_CONFIRM, .fence = fence, .ttl_ms = ttl_ms};
-  return rl_link_queue_watched(link, &command, &watch);
+  return rl_link_queue_fenced_or_guarded(link, &command, &watch);
 }
 
 bool rl_link_queue_slots(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,

@@ -11,6 +11,7 @@
  *   unposted   |unposted|   a thread with the mutex has woken it; its semaphore is not set yet
  *   posted     none         its semaphore is set, and the caller is on its way to the mutex
  *   running    none         it has locked the mutex (rl_caller_arrive())
+ *   polling    none         it polls as the poller, without the mutex
  *
  * Three more words:
  *
@@ -35,16 +36,17 @@
  *          next thread that unlocks it posts as many more. If all were posted together, they would
  *          queue for the mutex (64 threads: 2.9 context switches for each acquire and release
  *          instead of 2.1). Signal handlers may delay the eight. So while callers are unposted, the
- *          poller polls for 1 ms at most. Then it no longer counts the eight, and posts the next
- *          ones. Three kinds of callers are posted immediately: one that is woken to poll, all
- *          after redlock_client_wakeup(), and all if one of them checks after each turn.
+ *          poller polls for 1 ms at most. Then it sets the count of posted callers to 0, and posts
+ *          the next ones. So does a sleeping caller after its time-out. Three kinds of callers are
+ *          posted immediately: one that is woken to poll, all after redlock_client_wakeup(), and
+ *          all if one of them checks after each turn.
  *   THR-7. While callers are arriving, new operations and bytes wait, and the last arriving caller
  *          sends for all. One turn often ends many operations, and their callers begin the next
  *          ones. If each caller sent immediately, the nodes would get single commands instead of
  *          many in one packet, at ten times the cost (64 threads, five nodes). The wait is limited
  *          to 1 ms, because the callers may be slow: the sender, which is the poller or a sleeping
  *          caller, wakes then and sends. The poller does not wait again for callers that have not
- *          arrived in time (|missed|). A thread that unlocks the mutex sends immediately
+ *          arrived in time: |missed| counts them. A thread that unlocks the mutex sends immediately
  *            - if the 1 ms has passed,
  *            - if there is no sender,
  *            - if it has just woken the sender.
@@ -57,12 +59,12 @@
  *   - If a caller is asleep, there is a poller: it polls, or it is arriving.
  *   - For a poller that polls one of three things is true:
  *       - it polls for all that is needed;
- *       - its event is set, and stays set until the poller has locked the mutex, even if the event
- *         was set before the poll began;
+ *       - its event is set, perhaps since before the poll began; it stays set until the poller has
+ *         locked the mutex;
  *       - callers are arriving, and the last of them does THR-5.
- * A sleeping caller nevertheless has a time-out, a little after its operation is due. A signal
- * handler may delay the poller, or, without a poller, all eight posted callers. After its time-out
- * the caller takes a turn itself, without polling.
+ * A sleeping caller nevertheless has a time-out, a little after its operation is due, because a
+ * signal handler may delay the poller, or, without a poller, all eight posted callers. After its
+ * time-out the caller takes a turn itself, without polling.
  */
 #include "client/rl_caller.h"
 
@@ -112,7 +114,7 @@ rl_caller *rl_caller_begin(redlock_client *client, redlock_lock *lock) {
 }
 
 void rl_caller_check_each_turn(redlock_client *client, rl_caller *self) {
-  client->callers.watchers += !self->each_turn;
+  client->callers.turn_checkers += !self->each_turn;
   self->each_turn = true;
 }
 
@@ -136,7 +138,7 @@ void rl_caller_end(redlock_client *client, rl_caller *self) {
     rl_lock_of(self->lock)->waited = 0;
   }
   rl_caller_yield_poll(client, self);
-  client->callers.watchers -= self->each_turn;
+  client->callers.turn_checkers -= self->each_turn;
   self->in_use = false;
   rl_list_append(&client->callers.spare, &self->list);
 }
@@ -256,8 +258,8 @@ static void rl_caller_wake_concerned(redlock_client *client) {
   }
   unsigned wakeups = atomic_load(&callers->wakeups);
   bool woken = wakeups != callers->wakeups_seen;
-  bool watched = callers->turned && callers->watchers > 0;
-  if (woken || watched) {
+  bool turn_checked = callers->turned && callers->turn_checkers > 0;
+  if (woken || turn_checked) {
     RL_LIST_EACH(&callers->asleep, caller, rl_caller, list) {
       if (woken || caller->each_turn) {
         rl_caller_wake(callers, caller);
@@ -272,7 +274,7 @@ static void rl_caller_wake_concerned(redlock_client *client) {
   callers->turned = false;
 }
 
-/* THR-4. Wakes the caller that sleeps last to poll: its own operation is likely to end last. */
+/* THR-4. Wakes the caller that fell asleep last to poll: its operation is likely to end last. */
 static void rl_caller_appoint_poller(rl_callers *callers) {
   if (rl_callers_first(&callers->asleep) != NULL) {
     callers->poller = RL_OWNER(callers->asleep.previous, rl_caller, list);
@@ -283,7 +285,7 @@ static void rl_caller_appoint_poller(rl_callers *callers) {
 static rl_callers_wants rl_caller_wants_of(const redlock_client *client, uint32_t output) {
   rl_callers_wants wants = {0, rl_poll_writable(client, output), rl_poll_deadline(client, output)};
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
-    wants.changes += client->sockets[i].changes;
+    wants.changes += client->sockets[i].changes; /* The sum grows with each change. */
   }
   return wants;
 }
@@ -465,7 +467,7 @@ static void rl_caller_arrive(rl_callers *callers, rl_caller *self) {
   if (self->woken && !self->unposted) {
     callers->posted -= callers->posted > 0;
   }
-  self->unposted = false; /* If it was, its time-out came first, and it needs no post any more. */
+  self->unposted = false; /* An unposted caller that is here has timed out: it needs no post. */
   callers->arriving -= self->woken;
   callers->missed = callers->missed < callers->arriving ? callers->missed : callers->arriving;
   self->sleeps = false;

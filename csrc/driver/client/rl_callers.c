@@ -37,7 +37,7 @@ void rl_callers_reset(rl_callers *callers) {
   callers->poller = callers->sender = NULL;
   callers->polling = callers->event_is_set = callers->unsent = callers->unsent_operations = false;
   callers->polls_briefly = callers->post_all = false;
-  callers->arriving = callers->missed = callers->posted = callers->watchers = 0;
+  callers->arriving = callers->missed = callers->posted = callers->turn_checkers = 0;
   rl_callers_init_lists(callers);
   for (size_t i = 0; i < callers->count; i++) {
     rl_caller *caller = callers->all[i];

@@ -48,7 +48,7 @@ typedef struct rl_callers {
   bool event_is_set;      /* the poller's event was set while it polls */
   rl_callers_wants wants; /* events and time for which it polls */
   bool turned;            /* a turn was taken since the mutex was locked */
-  unsigned watchers;      /* callers with |each_turn| */
+  unsigned turn_checkers; /* callers with |each_turn| */
   bool unsent;            /* bytes are left to arriving callers ... */
   redlock_time send_us;   /* ... until this time */
   bool unsent_operations; /* operations that have begun are left to them, too */

@@ -127,13 +127,13 @@ typedef struct sim_named {
 } sim_named;
 
 /*
- * SHA-1 of the text of a script with the run_id of a process behind it: a cache, because SHA-1 is
+ * SHA-1 of the text of a script with the SHA-1 of a record behind it: a cache, because SHA-1 is
  * slow.
  */
 typedef struct sim_naming {
   bool used;
   uint8_t watch;
-  char run_id[40];
+  char record_sha1[40];
   char name[41];
 } sim_naming;
 

@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: MIT
  *
  * A node knows a script by its SHA-1 from the first EVAL until it restarts or flushes its scripts.
- * The text of TAKE may end with "--" and the run_id of the process for which it is meant.
+ * The text of TAKE may end with "--" and the SHA-1 of the record for which it is meant.
  */
 #include "sim_watch.h"
 
@@ -149,7 +149,7 @@ bool sim_watch_like(const resp_request *command) {
          (resp_is(command, 0, "EVALSHA") || resp_is(command, 0, "EVAL"));
 }
 
-/* Returns true if word 1 is the text, with or without the name of a process behind it. */
+/* Returns true if word 1 is the text, with or without the SHA-1 of a record behind it. */
 static bool sim_watch_spells(const resp_request *command, const char *text, size_t length,
                              bool *named) {
   const char *word = command->words[1];
@@ -198,24 +198,25 @@ sim_command_kind sim_watch_kind(sim *s, const resp_request *command) {
   return found < SIM_WATCH_COUNT ? sim_watch_scripts[found].kind : SIM_COMMAND_UNKNOWN;
 }
 
-/* The name of the text of a script and of a process behind it. */
+/* Writes the SHA-1 of a text that ends with the SHA-1 of a record. */
 static void sim_watch_name(sim *s, unsigned watch, const resp_request *command,
                            char name[SIM_SHA1_LENGTH + 1]) {
-  const char *run_id = command->words[1] + s->watch_lengths[watch] + 2;
+  const char *record_sha1 = command->words[1] + s->watch_lengths[watch] + 2;
   size_t length = command->lengths[1] - s->watch_lengths[watch] - 2;
-  if (length != sizeof s->namings[0].run_id) {
+  if (length != sizeof s->namings[0].record_sha1) {
     rl_sha1(name, command->words[1], command->lengths[1]);
     return;
   }
   unsigned place = watch;
   for (size_t i = 0; i < 8; i++) {
-    place = place * 31 + (unsigned char)run_id[i];
+    place = place * 31 + (unsigned char)record_sha1[i];
   }
   sim_naming *naming = &s->namings[place % SIM_NAMINGS_MAX];
-  if (!naming->used || naming->watch != watch || memcmp(naming->run_id, run_id, length) != 0) {
+  if (!naming->used || naming->watch != watch ||
+      memcmp(naming->record_sha1, record_sha1, length) != 0) {
     naming->used = true;
     naming->watch = (uint8_t)watch;
-    memcpy(naming->run_id, run_id, length);
+    memcpy(naming->record_sha1, record_sha1, length);
     rl_sha1(naming->name, command->words[1], command->lengths[1]);
   }
   memcpy(name, naming->name, sizeof naming->name);

@@ -393,7 +393,7 @@ static void *follow(void *argument) {
   rl_client_enter(client);
   self->caller = rl_caller_begin(client, NULL);
   assert_true(self->caller->each_turn);
-  client->callers.watchers -= !self->looks;
+  client->callers.turn_checkers -= !self->looks;
   self->caller->each_turn = self->looks;
   redlock_duration patience_us = self->patience_us != 0 ? self->patience_us : 20 * SECONDS;
   (void)rl_caller_wait(client, self->caller, rl_time_add(began_us, patience_us), NULL);
