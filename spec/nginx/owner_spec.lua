@@ -393,7 +393,9 @@ describe("a worker that ends", function()
             local name = ngx.var.arg_name
             client:with(name, function()
               client:acquire(name .. ":2")
-              ngx.sleep(tonumber(ngx.var.arg_sleep))
+              local seconds = tonumber(ngx.var.arg_sleep)
+              if seconds then ngx.sleep(seconds) end
+              while not (seconds or ngx.worker.exiting()) do ngx.sleep(0.01) end
               if ngx.var.arg_how == "error" then error("on purpose") end
               ngx.exit(200)
             end)
@@ -438,7 +440,7 @@ describe("a worker that ends", function()
   end)
 
   it("worker_ended_by_QUIT_completes_its_requests", function()
-    local requests = begin(50, 1)
+    local requests = begin(50, "until_exit")
     nginx:stop("QUIT")
     free()
     for index = 1, 50 do assert.are.equal(200, (requests[index]:finish())) end
