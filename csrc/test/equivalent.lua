@@ -59,6 +59,8 @@ return {
   -- csrc/core/wait/rl_notify.c
   { "rl_notify_time_apart", "+ 1 to + 2", why = "the end of a range from which the delay is drawn, 1 us later" },
   { "rl_notify_enqueue", "> to >=", why = "0 permits are 0 either way" },
+  { "rl_notify_attempt_begins", "false to true",
+    why = "a promoted head that does not enqueue has no time left: only its next random number differs" },
   -- csrc/core/wait/rl_report.c
   { "rl_report_enqueue_answered", "> to >=", 1, why = "a node with another first ticket reported 2 or more" },
   -- csrc/core/wait/rl_poll_time.c

@@ -23,15 +23,22 @@ static bool rl_link_append_script(rl_link *link, const rl_outstanding *command) 
   return rl_link_append(link, command);
 }
 
+static bool rl_link_is_equal(const rl_outstanding *one, const rl_outstanding *other) {
+  return one->attempt == other->attempt && one->sent_us == other->sent_us &&
+         one->round == other->round && one->kind == other->kind && one->by_text == other->by_text &&
+         one->step == other->step && one->script == other->script;
+}
+
 /*
  * Writes |command| as a copy of the previous node's newest command. Two commands with equal fields
  * have equal bytes, except extends (their life depends on the node) and releases with a ticket
- * (some nodes may lack it). Returns false if the command must be written anew.
+ * (some nodes may lack it; an attempt never loses its ticket). Returns false if the command must be
+ * written anew.
  */
 static bool rl_link_copy(rl_link *link, const rl_outstanding *command, bool grow) {
   const rl_outstanding *newest = rl_link_newest(link->previous);
-  bool alike = newest != NULL && memcmp(newest, command, sizeof *command) == 0;
-  return alike && command->kind != RL_OUTSTANDING_EXTEND && command->attempt->enqueued == 0 &&
+  return newest != NULL && rl_link_is_equal(newest, command) &&
+         command->kind != RL_OUTSTANDING_EXTEND && command->attempt->enqueued == 0 &&
          rl_buffer_copy_newest(&link->output, &link->previous->output, grow);
 }
 

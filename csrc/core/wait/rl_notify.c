@@ -304,6 +304,7 @@ void rl_notify_attempt_begins(rl_waitlist *waitlist, redlock_time now_us) {
     waitlist->ticket->notified = 0;
     waitlist->ticket->slot = 0;
     waitlist->ticket->slot_nodes = 0;
+    waitlist->ticket->attempt_due = waitlist->ticket->polls = false;
   }
 }
 

@@ -53,7 +53,7 @@ struct redlock_client {
   rl_timer timer;              /* in the epoll set, for what is due later */
   redlock_time driver_due_us;  /* time when the driver needs a turn; 0 = never */
   bool wake;                   /* operations have ended outside of the program's loop */
-  redlock_time processed_us;   /* time of the last reading of input */
+  redlock_time processed_us;   /* time of the last turn */
   redlock_client *linger_next; /* in an rl_linger */
   bool lingering;
   uint32_t asks;              /* nodes for which Lua code must supply credentials ... */
