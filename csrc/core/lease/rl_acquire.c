@@ -189,7 +189,7 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
   lock->attempt = NULL;
   if (rl_permits_asks(lock)) {
     rl_permits_end_question(lock);
-    rl_release_let_go(lock, now_us, attempt, true);
+    rl_release_and_drop(lock, now_us, attempt, true);
   } else {
     rl_release_begin_failed_attempt(lock, now_us, attempt);
     if (error == REDLOCK_E_TAKEN && rl_permits_begin_question(lock, now_us)) {

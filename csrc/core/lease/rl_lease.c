@@ -22,8 +22,8 @@ void rl_lease_drop_own(rl_lock *lock, redlock_time now_us, bool grow) {
   rl_renew_stop(lock, now_us);
   rl_lock_set_lease(lock, NULL, 0);
   lock->unreleased = NULL;
-  rl_release_let_go(lock, now_us, lease, grow);
-  rl_release_let_go(lock, now_us, unreleased, grow);
+  rl_release_and_drop(lock, now_us, lease, grow);
+  rl_release_and_drop(lock, now_us, unreleased, grow);
 }
 
 void rl_lease_drop(rl_lock *lock, redlock_time now_us, bool grow) {

@@ -211,7 +211,7 @@ void rl_release_begin(rl_core *core, redlock_time now_us, rl_attempt *attempt, b
   }
 }
 
-void rl_release_let_go(rl_lock *lock, redlock_time now_us, rl_attempt *attempt, bool grow) {
+void rl_release_and_drop(rl_lock *lock, redlock_time now_us, rl_attempt *attempt, bool grow) {
   if (attempt == NULL) {
     return;
   }
@@ -228,7 +228,7 @@ void rl_release_begin_failed_attempt(rl_lock *lock, redlock_time now_us, rl_atte
   attempt->delayed_until_us =
       rl_time_min(rl_time_add(now_us, RL_RELEASE_ANSWER_US), lock->round_deadline_us);
   (void)rl_attempt_ref(attempt);
-  rl_release_let_go(lock, now_us, attempt, true);
+  rl_release_and_drop(lock, now_us, attempt, true);
   if (attempt->delayed != 0) {
     lock->failed = attempt;
   } else {
@@ -351,9 +351,9 @@ static void rl_release_repeat_after_error(rl_core *core, const rl_node *node, re
   }
 }
 
-/* Returns true if the command can neither set, prolong nor delete the key. */
-static bool rl_release_is_unconcerned(const rl_outstanding *command) {
-  return command->kind >= RL_OUTSTANDING_CONFIRM; /* the last kinds of the enum */
+/* Returns true if the answer to the command changes nothing that a release must do. */
+static bool rl_release_ignores(const rl_outstanding *command) {
+  return command->kind >= RL_OUTSTANDING_CONFIRM; /* all kinds behind it (rl_link.h) */
 }
 
 void rl_release_answered(rl_core *core, rl_node *node, redlock_time now_us,
@@ -361,7 +361,7 @@ void rl_release_answered(rl_core *core, rl_node *node, redlock_time now_us,
                          const char *error) {
   rl_attempt *attempt = command->attempt;
   uint32_t bit = rl_node_bit(node);
-  if (rl_release_is_unconcerned(command)) {
+  if (rl_release_ignores(command)) {
     return;
   }
   if (command->kind == RL_OUTSTANDING_ACQUIRE || command->kind == RL_OUTSTANDING_HEAL ||
@@ -402,7 +402,7 @@ void rl_release_unanswered(rl_core *core, const rl_node *node, redlock_time now_
                            const rl_outstanding *command) {
   rl_attempt *attempt = command->attempt;
   uint32_t bit = rl_node_bit(node);
-  if (rl_release_is_unconcerned(command)) {
+  if (rl_release_ignores(command)) {
     return;
   }
   rl_hold_unanswered(attempt, bit);
@@ -540,7 +540,7 @@ static void rl_release_ended(rl_lock *lock, redlock_time now_us, int result) {
   if (result == REDLOCK_E_UNAVAILABLE) { /* The caller may repeat the release. */
     lock->unreleased = attempt;
   } else {
-    rl_release_let_go(lock, now_us, attempt, true);
+    rl_release_and_drop(lock, now_us, attempt, true);
   }
 }
 

@@ -49,7 +49,7 @@ void rl_release_begin(struct rl_core *core, redlock_time now_us, rl_attempt *att
  * Separates |attempt|, which may be NULL, from the lock: releases it, and drops the lock's
  * reference.
  */
-void rl_release_let_go(rl_lock *lock, redlock_time now_us, rl_attempt *attempt, bool grow);
+void rl_release_and_drop(rl_lock *lock, redlock_time now_us, rl_attempt *attempt, bool grow);
 
 /*
  * ACQ-5. Does the same for a failed attempt. On a node whose reply to the SET is outstanding, the

@@ -98,7 +98,7 @@ rl_lock *rl_lock_new_many(rl_core *core, const redlock_resource *resources, size
 static void rl_lock_drop_custom_token(rl_lock *lock, redlock_time now_us) {
   rl_attempt *custom = lock->attempt;
   lock->attempt = NULL;
-  rl_release_let_go(lock, now_us, custom, true);
+  rl_release_and_drop(lock, now_us, custom, true);
 }
 
 void rl_lifecycle_ended(rl_lock *lock, redlock_time now_us, int result) {
@@ -129,7 +129,7 @@ static void rl_lock_stop_operation(rl_lock *lock, redlock_time now_us, int error
   }
   lock->attempt = NULL;
   rl_lock_end(lock, now_us, error);
-  rl_release_let_go(lock, now_us, attempt, grow);
+  rl_release_and_drop(lock, now_us, attempt, grow);
 }
 
 void rl_lock_cancel(rl_lock *lock, redlock_time now_us, int error) {

@@ -114,7 +114,7 @@ void rl_ask_end(rl_lock *lock, redlock_time now_us, int result) {
   rl_attempt *attempt = lock->attempt;
   lock->attempt = NULL;
   rl_lock_end(lock, now_us, result);
-  rl_release_let_go(lock, now_us, attempt, true);
+  rl_release_and_drop(lock, now_us, attempt, true);
 }
 
 void rl_ask_decide(rl_lock *lock, redlock_time now_us) {

@@ -391,7 +391,7 @@ void rl_notify_copy_label(rl_lock *lock) {
   }
 }
 
-bool rl_notify_is_awaited(const rl_core *core, const rl_waitlist *waitlist) {
+bool rl_notify_quorum_notifies(const rl_core *core, const rl_waitlist *waitlist) {
   const rl_ticket *ticket = waitlist->ticket;
   return ticket != NULL && rl_quorum_count(ticket->held | ticket->outranked | ticket->notified) >=
                                rl_notify_quorum(core);

@@ -70,7 +70,7 @@ void rl_notify_copy_label(struct rl_lock *lock);
 void rl_notify_only_attempt_failed(rl_lock *lock, redlock_time now_us, int error);
 
 /* Returns true if a quorum of the nodes has notified the wait list, or will do so. */
-bool rl_notify_is_awaited(const struct rl_core *core, const rl_waitlist *waitlist);
+bool rl_notify_quorum_notifies(const struct rl_core *core, const rl_waitlist *waitlist);
 
 /* NTF-2. Returns true if the resource with that hash (rl_waits_hash()) is recently contended. */
 bool rl_notify_was_contended(const struct rl_core *core, uint64_t hash, redlock_time now_us);

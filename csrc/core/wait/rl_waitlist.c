@@ -335,7 +335,8 @@ void rl_waitlist_leave(rl_lock *lock, redlock_time now_us, int result) {
 static rl_waitlist *rl_waitlist_next_to_try(const rl_core *core, rl_waitlist *waitlist) {
   rl_waitlist *found = NULL;
   for (; waitlist != NULL; waitlist = rl_waitlist_another(waitlist)) {
-    bool sleeps = waitlist->head->phase == RL_PHASE_DELAY && !rl_notify_is_awaited(core, waitlist);
+    bool sleeps =
+        waitlist->head->phase == RL_PHASE_DELAY && !rl_notify_quorum_notifies(core, waitlist);
     if (sleeps && (found == NULL || waitlist->followed_us < found->followed_us)) {
       found = waitlist;
     }

@@ -1,5 +1,5 @@
 /*
- * A world with one lock, as most tests of leases need it: test programs have variables for both.
+ * A world with one lock, as most tests of leases need it: the variables |world| and |lock|.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -15,9 +15,9 @@ static fake_world *world;                          /* the latest of the test */
 static rl_lock *lock;                              /* of KEY */
 static char lease_token[REDLOCK_TOKEN_LENGTH + 1]; /* of the lease that hold() has got */
 
-#define LEASE_US (9898 * MS) /* of a ttl of 10 s */
+#define LEASE_US (9898 * MS) /* of the default ttl: 10 s, less 1 % and 2 ms */
 
-/* Opens a world whose |lock| is held on all nodes since FAKE_START_US. */
+/* Opens a new world whose |lock| is held on all nodes since FAKE_START_US. */
 static inline void hold(unsigned count, const redlock_options *options) {
   world = fake_world_new(count);
   lock = fake_lock(world, KEY, options);
@@ -25,24 +25,28 @@ static inline void hold(unsigned count, const redlock_options *options) {
   memcpy(lease_token, rl_attempt_token(lock->lease), sizeof lease_token);
 }
 
-/* |lock| is a new lock; the nodes have the commands of its acquire, and none has answered. */
+/*
+ * Begins an acquire in the open world. |lock| is a new lock. The nodes have the commands of its
+ * acquire, and none has answered.
+ */
 static inline void start(const redlock_options *options) {
   lock = fake_lock(world, KEY, options);
   fake_begin_acquire(world, lock);
 }
 
-/* The same with one attempt. */
+/* Begins an acquire of one attempt in the open world. */
 static inline void start_once(void) {
   redlock_options options = fake_once();
   start(&options);
 }
 
-/* The same in a new world. */
+/* Opens a new world, and begins an acquire there. */
 static inline void begin(unsigned count, const redlock_options *options) {
   world = fake_world_new(count);
   start(options);
 }
 
+/* Opens a new world, and begins an acquire of one attempt there. */
 static inline void begin_once(unsigned count) {
   world = fake_world_new(count);
   start_once();
@@ -76,13 +80,13 @@ static inline void answer_majority(void) {
   (void)fake_answer(world, 1);
 }
 
-/* The same. Returns the result of |lock|. */
+/* Lets nodes 0 and 1 answer. Returns the result of |lock|. */
 static inline int majority_answers(void) {
   answer_majority();
   return rl_lock_result(lock);
 }
 
-/* Another client holds the key on the first |count| nodes. */
+/* Lets another client hold the key on nodes 0 to |count| - 1. */
 static inline void let_other_hold(unsigned count, redlock_time ends_us) {
   for (unsigned i = 0; i < count; i++) {
     fake_store_put(&world->nodes[i].store, KEY, OTHER, ends_us);

@@ -45,7 +45,7 @@ typedef struct tests_case {
 
 /* Functions that run before and after the tests; each may be NULL. */
 typedef struct tests_fixture {
-  CMFixtureFunction start;  /* before all tests; the state that it sets is that of each test */
+  CMFixtureFunction start;  /* before all tests; each test gets the state that it sets */
   CMFixtureFunction before; /* before each test; it may set the state of the test */
   CMFixtureFunction after;
   CMFixtureFunction end;
@@ -58,11 +58,11 @@ int tests_run(const tests_fixture *fixture);
 
 /*
  * Calls |end| once at the end of the test, even if it fails. If |end| returns false, the test
- * fails. There is one |end| in a program.
+ * fails. A program has at most one |end|.
  */
 void tests_at_end(bool (*end)(void));
 
-/* Calls that function if there is one, and returns its result. */
+/* Calls the |end| of tests_at_end(), if it was given, and returns its result. */
 bool tests_ended(void);
 
 #endif
