@@ -50,7 +50,6 @@ static void end_counter(tool_run *run) {
   cli_finish(run, 0);
 }
 
-/* systemd signals each process of a unit, and a terminal each process of its foreground group. */
 /* The Sentinels accept connections, and never answer. */
 TEST(interrupt_ends_tool_at_once_while_sentinels_hang) {
   static const char *const verbs[] = {"acquire", "run", "lead", "inspect"};
