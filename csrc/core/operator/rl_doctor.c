@@ -179,7 +179,7 @@ static const char *rl_doctor_send(rl_lock *lock, redlock_time now_us, rl_node *n
 static void rl_doctor_read_clock(rl_doctor_node *node, redlock_time now_us,
                                  redlock_duration took_us) {
   uint64_t clock_us;
-  if (rl_answer_number(node, "now", &clock_us)) {
+  if (rl_doctor_node_number(node, "now", &clock_us)) {
     node->has_clock = true;
     node->clock_us = (now_us - took_us / 2) - clock_us;
     node->clock_error_us = took_us;

@@ -148,7 +148,7 @@ static const char *rl_finding_patience(const char *quarantine) {
 static void rl_finding_check_quarantined(rl_finding_search *search, const rl_doctor_node *node) {
   size_t length;
   bool same = strncmp(node->quarantine, "it is the same server as ", 25) == 0 &&
-              rl_answer_find(node, "run_id", &length) != NULL;
+              rl_doctor_node_find(node, "run_id", &length) != NULL;
   if (!node->answered || node->quarantine[0] == '\0' || same) {
     return;
   }
@@ -163,13 +163,13 @@ static void rl_finding_check_quarantined(rl_finding_search *search, const rl_doc
 }
 
 static void rl_finding_check_same_server(rl_finding_search *search, const rl_doctor_node *node) {
-  char run_id[RL_ANSWER_WORD_MAX + 1];
-  if (rl_answer_value(node, "run_id", run_id)[0] == '\0') {
+  char run_id[RL_DOCTOR_WORD_MAX + 1];
+  if (rl_doctor_node_value(node, "run_id", run_id)[0] == '\0') {
     return;
   }
   for (unsigned i = 0; i < search->node; i++) {
     const rl_doctor_node *other = &search->doctor->nodes[i];
-    if (rl_answer_is(other, "run_id", run_id)) {
+    if (rl_doctor_node_is(other, "run_id", run_id)) {
       rl_finding_add(
           search, rl_finding_name_same_server, REDLOCK_SEVERITY_ERROR,
           "%.100s is the same server as %.100s (run_id %s)%s: its failure costs two votes; use a "
@@ -182,10 +182,10 @@ static void rl_finding_check_same_server(rl_finding_search *search, const rl_doc
 
 /* Returns " of HOST:PORT", or "" if a replica does not report its master. */
 static const char *rl_finding_master(const rl_doctor_node *node, char of[static 160]) {
-  char host[RL_ANSWER_WORD_MAX + 1], port[RL_ANSWER_WORD_MAX + 1];
+  char host[RL_DOCTOR_WORD_MAX + 1], port[RL_DOCTOR_WORD_MAX + 1];
   of[0] = '\0';
-  if (rl_answer_value(node, "master", host)[0] != '\0' &&
-      rl_answer_value(node, "port", port)[0] != '\0') {
+  if (rl_doctor_node_value(node, "master", host)[0] != '\0' &&
+      rl_doctor_node_value(node, "port", port)[0] != '\0') {
     bool brackets = strchr(host, ':') != NULL;
     (void)snprintf(of, 160, " of %s%s%s:%s", brackets ? "[" : "", host, brackets ? "]" : "", port);
   }
@@ -194,18 +194,18 @@ static const char *rl_finding_master(const rl_doctor_node *node, char of[static 
 
 static void rl_finding_check_role(rl_finding_search *search, const rl_doctor_node *node) {
   char of[160];
-  if (rl_answer_is(node, "role", "slave") && rl_answer_is(node, "read_only", "0")) {
+  if (rl_doctor_node_is(node, "role", "slave") && rl_doctor_node_is(node, "read_only", "0")) {
     rl_finding_add(
         search, rl_finding_name_writable_replica, REDLOCK_SEVERITY_ERROR,
         "%.100s is a replica that can be written to: its locks vanish when it synchronises with "
         "its master; make it an independent master (REPLICAOF NO ONE)",
         node->name);
-  } else if (rl_answer_is(node, "role", "slave") && search->doctor->count == 1) {
+  } else if (rl_doctor_node_is(node, "role", "slave") && search->doctor->count == 1) {
     rl_finding_add(search, rl_finding_name_replica, REDLOCK_SEVERITY_ERROR,
                    "%.100s is a read-only replica%s: name its master, by an address that follows "
                    "the master at a fail-over (docs/one-server.md)",
                    node->name, rl_finding_master(node, of));
-  } else if (rl_answer_is(node, "role", "slave")) {
+  } else if (rl_doctor_node_is(node, "role", "slave")) {
     rl_finding_add(
         search, rl_finding_name_replica, REDLOCK_SEVERITY_ERROR,
         "%.100s is a read-only replica%s: replace it by an independent master, or make it one "
@@ -229,7 +229,7 @@ static void rl_finding_check_failover(rl_finding_search *search, const rl_doctor
         "crashes before it has sent the key, the replica is promoted, and client B acquires the "
         "same lock; turn the guard on (docs/one-server.md)",
         node->name, (unsigned long long)replicas, replicas == 1 ? "" : "s");
-  } else if (replicas == 1 && rl_answer_number(node, "good", &good)) {
+  } else if (replicas == 1 && rl_doctor_node_number(node, "good", &good)) {
     rl_finding_add(
         search, rl_finding_name_replicas, REDLOCK_SEVERITY_NOTE,
         "%.100s has 1 replica and min-replicas-to-write: when either server crashes, no lock is "
@@ -247,8 +247,8 @@ static void rl_finding_check_failover(rl_finding_search *search, const rl_doctor
 
 static void rl_finding_check_replicas(rl_finding_search *search, const rl_doctor_node *node) {
   uint64_t replicas;
-  if (rl_answer_is(node, "role", "slave") || !rl_answer_number(node, "replicas", &replicas) ||
-      replicas == 0) {
+  if (rl_doctor_node_is(node, "role", "slave") ||
+      !rl_doctor_node_number(node, "replicas", &replicas) || replicas == 0) {
     return;
   }
   if (search->doctor->count == 1) {
@@ -270,11 +270,11 @@ static void rl_finding_check_replicas(rl_finding_search *search, const rl_doctor
 static void rl_finding_check_min_replicas(rl_finding_search *search, const rl_doctor_node *node) {
   const rl_doctor *doctor = search->doctor;
   uint64_t replicas, good;
-  if (doctor->count != 1 || !doctor->guard || rl_answer_is(node, "role", "slave") ||
-      !rl_answer_number(node, "replicas", &replicas)) {
+  if (doctor->count != 1 || !doctor->guard || rl_doctor_node_is(node, "role", "slave") ||
+      !rl_doctor_node_number(node, "replicas", &replicas)) {
     return;
   }
-  if (!rl_answer_number(node, "good", &good)) {
+  if (!rl_doctor_node_number(node, "good", &good)) {
     if (replicas > 0) {
       rl_finding_add(
           search, rl_finding_name_min_replicas, REDLOCK_SEVERITY_WARNING,
@@ -293,7 +293,7 @@ static void rl_finding_check_min_replicas(rl_finding_search *search, const rl_do
 }
 
 static void rl_finding_check_cluster(rl_finding_search *search, const rl_doctor_node *node) {
-  if (rl_answer_is(node, "cluster", "1")) {
+  if (rl_doctor_node_is(node, "cluster", "1")) {
     rl_finding_add(
         search, rl_finding_name_cluster, REDLOCK_SEVERITY_ERROR,
         "%.100s is in cluster mode: it has only some of the keys, and they move; use a server "
@@ -303,10 +303,11 @@ static void rl_finding_check_cluster(rl_finding_search *search, const rl_doctor_
 }
 
 static void rl_finding_check_eviction(rl_finding_search *search, const rl_doctor_node *node) {
-  char policy[RL_ANSWER_WORD_MAX + 1];
+  char policy[RL_DOCTOR_WORD_MAX + 1];
   uint64_t bytes;
-  if (rl_answer_number(node, "maxmemory", &bytes) && bytes > 0 &&
-      strcmp(rl_answer_value(node, "policy", policy), "noeviction") != 0 && policy[0] != '\0') {
+  if (rl_doctor_node_number(node, "maxmemory", &bytes) && bytes > 0 &&
+      strcmp(rl_doctor_node_value(node, "policy", policy), "noeviction") != 0 &&
+      policy[0] != '\0') {
     rl_finding_add(search, rl_finding_name_eviction, REDLOCK_SEVERITY_ERROR,
                    "%.100s evicts keys, including locks, when its %llu bytes are full "
                    "(%s): CONFIG SET maxmemory-policy noeviction",
@@ -317,8 +318,9 @@ static void rl_finding_check_eviction(rl_finding_search *search, const rl_doctor
 /* A refusal that follows from the role or the mode is no other finding. */
 static void rl_finding_check_refuses(rl_finding_search *search, const rl_doctor_node *node) {
   size_t length = 0;
-  const char *said = rl_answer_find(node, "said", &length);
-  if (said != NULL && !rl_answer_is(node, "role", "slave") && !rl_answer_is(node, "cluster", "1")) {
+  const char *said = rl_doctor_node_find(node, "said", &length);
+  if (said != NULL && !rl_doctor_node_is(node, "role", "slave") &&
+      !rl_doctor_node_is(node, "cluster", "1")) {
     rl_finding_add(search, rl_finding_name_refuses, REDLOCK_SEVERITY_ERROR,
                    "%.100s refuses what a lock needs: %.190s%s", node->name, said,
                    strncmp(said, "NOREPLICAS", 10) == 0
@@ -386,22 +388,22 @@ static void rl_finding_check_refused(rl_finding_search *search, const rl_doctor_
     rl_finding_note(&lock, "evalsha");
   }
   for (unsigned i = 0; i < RL_FINDING_COMMANDS; i++) {
-    if (rl_answer_is(node, rl_finding_commands[i], answer)) {
+    if (rl_doctor_node_is(node, rl_finding_commands[i], answer)) {
       rl_finding_note(&lock, rl_finding_commands[i]);
     }
   }
   for (unsigned i = 0; i < RL_FINDING_INSPECTING; i++) {
-    if (rl_answer_is(node, rl_finding_inspecting[i], answer)) {
+    if (rl_doctor_node_is(node, rl_finding_inspecting[i], answer)) {
       rl_finding_note(&inspecting, rl_finding_inspecting[i]);
     }
   }
-  if (rl_answer_is(node, "info", answer)) {
+  if (rl_doctor_node_is(node, "info", answer)) {
     rl_finding_note(doctor->guard ? &lock : &examination, "info");
   }
-  if (rl_answer_is(node, "time", answer)) {
+  if (rl_doctor_node_is(node, "time", answer)) {
     rl_finding_note(doctor->guard || doctor->fence ? &lock : &examination, "time");
   }
-  if (rl_answer_is(node, "scan", answer)) {
+  if (rl_doctor_node_is(node, "scan", answer)) {
     rl_finding_note(&keys, "scan");
     rl_finding_note(&keys, "strlen");
   }
@@ -430,14 +432,14 @@ static void rl_finding_check_keys(rl_finding_search *search, const rl_doctor_nod
   char key[65], pattern[65];
   bool refused = false;
   for (unsigned i = 0; i < RL_FINDING_COMMANDS; i++) {
-    refused = refused || rl_answer_is(node, rl_finding_commands[i], "key");
+    refused = refused || rl_doctor_node_is(node, rl_finding_commands[i], "key");
   }
   if (!refused) {
     return;
   }
   rl_finding_show(key, sizeof key, doctor->key, doctor->key_length);
   rl_finding_show(pattern, sizeof pattern, doctor->prefix, doctor->prefix_length);
-  if (rl_answer_is(node, "own", "1") && !doctor->fence) {
+  if (rl_doctor_node_is(node, "own", "1") && !doctor->fence) {
     rl_finding_add(
         search, rl_finding_name_rights, REDLOCK_SEVERITY_NOTE,
         "%.100s lets its user touch '%s', but no key like it, so the commands of a lock were not "
@@ -455,16 +457,16 @@ static void rl_finding_check_keys(rl_finding_search *search, const rl_doctor_nod
 
 static void rl_finding_check_persistence(rl_finding_search *search, const rl_doctor_node *node) {
   bool guard = search->doctor->guard;
-  const char *failing = rl_answer_is(node, "aof_write", "err")  ? "append-only file"
-                        : rl_answer_is(node, "rdb_save", "err") ? "snapshot"
-                                                                : NULL;
+  const char *failing = rl_doctor_node_is(node, "aof_write", "err")  ? "append-only file"
+                        : rl_doctor_node_is(node, "rdb_save", "err") ? "snapshot"
+                                                                     : NULL;
   if (failing != NULL) {
     rl_finding_add(
         search, rl_finding_name_persistence_failing, REDLOCK_SEVERITY_WARNING,
         "%.100s could not write its last %s, and may refuse locks: check its log and its disk",
         node->name, failing);
   }
-  if (rl_answer_is(node, "aof", "0")) {
+  if (rl_doctor_node_is(node, "aof", "0")) {
     rl_finding_add(search, rl_finding_name_persistence,
                    guard ? REDLOCK_SEVERITY_NOTE : REDLOCK_SEVERITY_WARNING,
                    "%.100s forgets its latest locks when it restarts (appendonly no)%s", node->name,
@@ -495,9 +497,9 @@ static void rl_finding_check_certificate(rl_finding_search *search, const rl_doc
 }
 
 static void rl_finding_check_endless(rl_finding_search *search, const rl_doctor_node *node) {
-  char key[RL_ANSWER_WORD_MAX + 1];
+  char key[RL_DOCTOR_WORD_MAX + 1];
   uint64_t count;
-  if (!rl_answer_number(node, "keys", &count)) {
+  if (!rl_doctor_node_number(node, "keys", &count)) {
     return;
   }
   if (count > 0) {
@@ -505,9 +507,10 @@ static void rl_finding_check_endless(rl_finding_search *search, const rl_doctor_
         search, rl_finding_name_endless_keys, REDLOCK_SEVERITY_WARNING,
         "%.100s holds %s%llu key%s without an expiry that look%s like a lock, such as "
         "'%s': if no client owns it, delete it with force_release() or redlock force-release",
-        node->name, rl_answer_is(node, "more", "1") ? "at least " : "", (unsigned long long)count,
-        count == 1 ? "" : "s", count == 1 ? "s" : "", rl_answer_value(node, "key", key));
-  } else if (rl_answer_is(node, "more", "1")) {
+        node->name, rl_doctor_node_is(node, "more", "1") ? "at least " : "",
+        (unsigned long long)count, count == 1 ? "" : "s", count == 1 ? "s" : "",
+        rl_doctor_node_value(node, "key", key));
+  } else if (rl_doctor_node_is(node, "more", "1")) {
     rl_finding_add(
         search, rl_finding_name_endless_keys, REDLOCK_SEVERITY_NOTE,
         "%.100s has more keys than were scanned; none of those looks like a lock without an expiry",
@@ -517,14 +520,14 @@ static void rl_finding_check_endless(rl_finding_search *search, const rl_doctor_
 
 /* Returns the first number of the version; 0 if it is not known. */
 static uint64_t rl_finding_major(const rl_doctor_node *node, const char **product) {
-  char version[RL_ANSWER_WORD_MAX + 1];
+  char version[RL_DOCTOR_WORD_MAX + 1];
   uint64_t major = 0;
   *product = "Valkey";
-  if (rl_answer_value(node, "valkey", version)[0] == '\0') {
+  if (rl_doctor_node_value(node, "valkey", version)[0] == '\0') {
     *product = "Redis";
-    (void)rl_answer_value(node, "version", version);
+    (void)rl_doctor_node_value(node, "version", version);
   }
-  return rl_answer_digits(version, strcspn(version, "."), &major) ? major : 0;
+  return rl_doctor_digits(version, strcspn(version, "."), &major) ? major : 0;
 }
 
 static void rl_finding_check_version(rl_finding_search *search, const rl_doctor_node *node) {

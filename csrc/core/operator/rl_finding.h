@@ -8,7 +8,7 @@
 #ifndef RL_FINDING_H
 #define RL_FINDING_H
 
-#include "operator/rl_answer.h"
+#include "operator/rl_doctor_node.h"
 
 /* X(its name). */
 #define RL_FINDINGS(X)                                                                             \

@@ -1,10 +1,10 @@
 /*
- * The answer of a node to the doctor: words of the form name=value.
+ * What the doctor knows of a node: its answer, words of the form name=value, and its connection.
  *
  * SPDX-License-Identifier: MIT
  */
-#ifndef RL_ANSWER_H
-#define RL_ANSWER_H
+#ifndef RL_DOCTOR_NODE_H
+#define RL_DOCTOR_NODE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,8 +13,8 @@
 #include "base/rl_time.h"
 #include "wire/rl_reply.h"
 
-#define RL_ANSWER_WORD_MAX 64 /* bytes of a value, cut by the script */
-#define RL_ANSWER_DIGITS_MAX 16
+#define RL_DOCTOR_WORD_MAX 64 /* bytes of a value, cut by the script */
+#define RL_DOCTOR_DIGITS_MAX 16
 
 /* The answer of one node, and how the client connects to it. */
 typedef struct rl_doctor_node {
@@ -55,22 +55,22 @@ typedef struct rl_doctor {
 } rl_doctor;
 
 /* Returns the value of |name|, and its length; NULL if the node did not report it. */
-const char *rl_answer_find(const rl_doctor_node *node, const char *name, size_t *length);
+const char *rl_doctor_node_find(const rl_doctor_node *node, const char *name, size_t *length);
 
 /* Copies the value of |name|; empty if the node did not report it. Returns |value|. */
-const char *rl_answer_value(const rl_doctor_node *node, const char *name,
-                            char value[static RL_ANSWER_WORD_MAX + 1]);
+const char *rl_doctor_node_value(const rl_doctor_node *node, const char *name,
+                                 char value[static RL_DOCTOR_WORD_MAX + 1]);
 
 /* Returns true if the node reported this value of |name|. */
-bool rl_answer_is(const rl_doctor_node *node, const char *name, const char *value);
+bool rl_doctor_node_is(const rl_doctor_node *node, const char *name, const char *value);
 
 /*
- * Sets |*number| to the node's number under |name|, of at most RL_ANSWER_DIGITS_MAX digits. Returns
+ * Sets |*number| to the node's number under |name|, of at most RL_DOCTOR_DIGITS_MAX digits. Returns
  * false if the node reported none.
  */
-bool rl_answer_number(const rl_doctor_node *node, const char *name, uint64_t *number);
+bool rl_doctor_node_number(const rl_doctor_node *node, const char *name, uint64_t *number);
 
 /* Sets |*number| to the number of those digits. Returns false if they are none. */
-bool rl_answer_digits(const char *digits, size_t length, uint64_t *number);
+bool rl_doctor_digits(const char *digits, size_t length, uint64_t *number);
 
 #endif
