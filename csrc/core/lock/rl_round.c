@@ -266,46 +266,52 @@ static bool rl_round_consult_guard(rl_lock *lock, redlock_time now_us, rl_node *
 }
 
 /*
+ * Settles the vote of a node that is behind: an answer to a SET would come too late. Nothing is
+ * sent to such a node, so it needs no release. Returns true if the node is behind.
+ */
+static bool rl_round_skip_behind(rl_lock *lock, redlock_time now_us, const rl_node *node) {
+  char behind[64];
+  redlock_duration behind_us = rl_link_oldest_age(&node->link, now_us);
+  if (behind_us > rl_round_patience(lock)) {
+    (void)snprintf(behind, sizeof behind, "no reply for %llu ms",
+                   (unsigned long long)rl_time_ms_down(behind_us));
+    rl_round_settle(lock, node->index, REDLOCK_VOTE_UNKNOWN, behind);
+    return true;
+  }
+  return false;
+}
+
+/* Sends the command to a node that is up. Otherwise settles or awaits its vote. */
+static void rl_round_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
+  const rl_steps *steps = rl_round_steps(lock);
+  /* All kinds but ACQUIRE have the same bound. */
+  rl_outstanding_kind kind = steps->sets_key ? RL_OUTSTANDING_ACQUIRE : RL_OUTSTANDING_EXTEND;
+  if (steps->sets_key &&
+      (rl_round_skip_behind(lock, now_us, node) || !rl_round_consult_guard(lock, now_us, node))) {
+    return;
+  }
+  const char *error = rl_link_has_room(&node->link, kind)
+                          ? steps->send(lock, now_us, node) /* ACQ-2, EXT-2 */
+                          : "too many commands are waiting for the node";
+  if (error != NULL) {
+    rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, error);
+  }
+}
+
+/*
  * Asks one node for its vote: sends the command, awaits a connection that is being made, or settles
- * that there will be no vote. An acquire skips a node that is behind: its answer would come too
- * late. Nothing is sent to such a node, so it needs no release.
+ * that there will be no vote.
  */
 static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
-  char behind[64];
-  const char *error;
-  bool needs_key =
-      lock->operation == RL_OPERATION_ACQUIRE || lock->operation == RL_OPERATION_EXTEND;
-  if (needs_key && node->twins != 0) {
-    rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error);
-    return;
-  }
-  if (node->link.phase == RL_LINK_UP) {
-    redlock_duration behind_us = rl_link_oldest_age(&node->link, now_us);
-    if (lock->operation == RL_OPERATION_ACQUIRE && behind_us > rl_round_patience(lock)) {
-      (void)snprintf(behind, sizeof behind, "no reply for %llu ms",
-                     (unsigned long long)rl_time_ms_down(behind_us));
-      rl_round_settle(lock, node->index, REDLOCK_VOTE_UNKNOWN, behind);
-      return;
-    }
-    if (lock->operation == RL_OPERATION_ACQUIRE && !rl_round_consult_guard(lock, now_us, node)) {
-      return;
-    }
-    /* All kinds but ACQUIRE have the same bound. */
-    error = rl_link_has_room(&node->link, lock->operation == RL_OPERATION_ACQUIRE
-                                              ? RL_OUTSTANDING_ACQUIRE
-                                              : RL_OUTSTANDING_EXTEND)
-                ? rl_round_steps(lock)->send(lock, now_us, node) /* ACQ-2, EXT-2 */
-                : "too many commands are waiting for the node";
-    if (error != NULL) {
-      rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, error);
-    }
-    return;
-  }
-  if (node->link.phase != RL_LINK_DOWN || rl_node_wants_connection(node, now_us)) {
+  bool excluded = node->twins != 0 && rl_round_steps(lock)->needs_distinct_servers;
+  if (!excluded && node->link.phase == RL_LINK_UP) {
+    rl_round_send(lock, now_us, node);
+  } else if (!excluded &&
+             (node->link.phase != RL_LINK_DOWN || rl_node_wants_connection(node, now_us))) {
     rl_round_await(lock, node);
-    return;
+  } else {
+    rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error);
   }
-  rl_round_settle(lock, node->index, REDLOCK_VOTE_ERROR, node->error);
 }
 
 /*
@@ -334,7 +340,7 @@ static void rl_round_begin(rl_lock *lock, redlock_time now_us) {
   lock->round++;
   lock->round_start_us = now_us;
   lock->round_deadline_us = rl_time_min(rl_time_add(now_us, timeout_us), lock->budget_ends_us);
-  if (lock->operation == RL_OPERATION_EXTEND) {
+  if (steps->ends_with_lease) {
     lock->round_deadline_us = rl_time_min(lock->round_deadline_us, lock->deadline_us);
   }
   rl_round_clear(lock);
