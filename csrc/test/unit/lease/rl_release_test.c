@@ -78,6 +78,21 @@ TEST(broken_answer_is_not_waited_for) {
   assert_int_equal(world->nodes[2].releases, 2);
 }
 
+/* Its release was given up when no key could exist any more. */
+TEST(broken_answer_after_the_last_release_is_released_again) {
+  redlock_options options = fake_once();
+  options.ttl_us = 400 * MS;
+  world = fake_world_new(3);
+  let_other_hold(2, REDLOCK_NEVER);
+  start(&options);
+  assert_error(majority_answers(), REDLOCK_E_TAKEN);
+  fake_pass(world, 2 * SECONDS);
+  unsigned releases = world->nodes[2].releases;
+  (void)fake_reply(world, 2, ":7\r\n");
+  fake_settle(world);
+  assert_true(world->nodes[2].releases > releases);
+}
+
 /* A release that the node refused for the moment, and that is to be repeated in half a second. */
 static void postponed(void) {
   begin_once(3);
