@@ -6,6 +6,13 @@
 local fake = require "redlock.fake"
 local helper = require "spec.fake_helper"
 
+-- Each chapter keeps the helper with which it was loaded, so no chapter outlives its spec.
+local function forget_chapters()
+  for name in pairs(package.loaded) do
+    if name:find("^spec%.behaviour%.") then package.loaded[name] = nil end
+  end
+end
+
 -- Another spec in the same process needs the modules that are replaced here.
 local replaced = {}
 for _, name in ipairs { "redlock", "spec.helper", "spec.behaviour" } do
@@ -14,10 +21,12 @@ end
 package.loaded.redlock, package.loaded["spec.helper"], package.loaded["spec.behaviour"] = fake, helper, nil
 local behaviour = require "spec.behaviour"
 
+-- A chapter of another spec, such as spec/luv_spec.lua in the same process.
+package.loaded["spec.behaviour.detach"] = function() error("this chapter has another helper") end
+forget_chapters()
+
 teardown(function()
-  for name in pairs(package.loaded) do
-    if name:find("^spec%.behaviour%.") then package.loaded[name] = nil end
-  end
+  forget_chapters()
   for name, module in pairs(replaced) do package.loaded[name] = module or nil end
 end)
 
