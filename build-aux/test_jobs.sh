@@ -122,7 +122,7 @@ SANITIZER_OPTIONS='UBSAN_OPTIONS=print_stacktrace=1'
 
 # These tests reach faults that unit tests cannot: threads, forks, descriptors, hostile bytes,
 # finalizers, hooks and callbacks. Everything else runs under them in check-long.
-asan_programs='client_thread watchdog_thread fork process linger resolver hostile tls_hostile loop nodes login cli tls_cli tls_server'
+asan_programs='client_thread watchdog_thread fork process linger resolver_thread hostile tls_hostile loop nodes login cli tls_cli tls_server'
 asan_specs='redlock_spec@5.4 gc_spec@5.4 on_lost_spec@5.4 credentials_spec@5.4 reentry_spec@5.4 interrupt_spec@5.4 close_spec@5.4
   cqueues_notify_spec@5.4 gc_spec@jit nginx/owner_spec@jit nginx/request_spec@jit nginx/on_lost_spec@jit nginx/released_spec@jit
   nginx/behaviour_spec@jit nginx/abandoned_spec@jit'

@@ -39,7 +39,7 @@ end
 
 local CORE = units("base", "options", "wire", "node", "lock", "wait", "lease", "lifecycle", "operator", "core")
 local DRIVER = units("os", "net", "client", "api", "core", "cli")
-local INTEGRATION = { "integration loop_test", "integration resolver_test", "integration client_thread_test",
+local INTEGRATION = { "integration loop_test", "integration resolver_thread_test", "integration client_thread_test",
   "integration linger_test", "integration hostile_test", "integration process_test", "integration nodes_test",
   "integration first_lock_test", "integration unresponsive_test", "integration fork_test",
   "integration watchdog_thread_test", "integration auto_extend_test", "integration stress_thread_test" }
