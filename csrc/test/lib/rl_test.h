@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 
 #include "assert_contains.h"
+#include "eventually.h"
 #include "redlock.h"
 #include "tests.h"
 #include "witness.h"
@@ -26,24 +27,6 @@
 /* Compares errors by name, so that a failing test prints "taken" instead of -1. */
 #define assert_error(actual, expected)                                                             \
   assert_string_equal(redlock_error_name(actual), redlock_error_name(expected))
-
-/* More than a loaded machine needs. */
-#define EVENTUALLY_US (60 * REDLOCK_SECONDS)
-
-/* Polls until |condition| is true; fails the test after a deadline. */
-#define eventually(condition) eventually_by((void)poll(NULL, 0, 1), condition)
-
-/* The same, with |step| before each further check. */
-#define eventually_by(step, condition)                                                             \
-  do {                                                                                             \
-    redlock_time eventually_us = redlock_now() + EVENTUALLY_US;                                    \
-    while (!(condition)) {                                                                         \
-      if (redlock_now() > eventually_us) {                                                         \
-        fail_msg("in vain waited for: %s", #condition);                                            \
-      }                                                                                            \
-      step;                                                                                        \
-    }                                                                                              \
-  } while (0)
 
 /* Waits for a forked process. Returns its exit status, or -1 if it has none. */
 static inline int exit_status(pid_t child) {

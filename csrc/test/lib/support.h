@@ -17,43 +17,14 @@
 #include <unistd.h>
 
 #include "assert_contains.h"
+#include "eventually.h"
 #include "farm.h"
 #include "redlock.h"
 #include "tests.h"
 #include "witness.h"
 
-/*
- * More than a loaded machine needs. The event that a test excludes must take longer: a ttl, a retry
- * delay.
- */
-#define EVENTUALLY_US (30 * REDLOCK_SECONDS)
-
-/* Polls until |condition| is true; fails the test after a deadline. */
-#define eventually(condition)                                                                      \
-  do {                                                                                             \
-    redlock_time eventually_us = redlock_now() + EVENTUALLY_US;                                    \
-    while (!(condition)) {                                                                         \
-      if (redlock_now() > eventually_us) {                                                         \
-        fail_msg("in vain waited for: %s", #condition);                                            \
-      }                                                                                            \
-      (void)poll(NULL, 0, 2);                                                                      \
-    }                                                                                              \
-  } while (0)
-
-/* The same, while |client| works; the client has processed the latest events before each check. */
-#define pump_until(client, condition)                                                              \
-  do {                                                                                             \
-    redlock_time eventually_us = redlock_now() + EVENTUALLY_US;                                    \
-    for (;;) {                                                                                     \
-      pump(client, 2);                                                                             \
-      if (condition) {                                                                             \
-        break;                                                                                     \
-      }                                                                                            \
-      if (redlock_now() > eventually_us) {                                                         \
-        fail_msg("in vain waited for: %s", #condition);                                            \
-      }                                                                                            \
-    }                                                                                              \
-  } while (0)
+/* Waits while |client| works. The client has processed the latest events before each check. */
+#define pump_until(client, condition) eventually_by((void)0, (pump(client, 2), (condition)))
 
 #define MS(milliseconds) (REDLOCK_MILLISECONDS * (redlock_duration)(milliseconds))
 
