@@ -564,9 +564,9 @@ static int nginx_release_leases(lua_State *L) {
   return 0;
 }
 
-/* (handle) -> true if there are losses or warnings to report. Warns the holders of auto-extended
-   leases (unavailable), because an exiting worker extends them no longer. */
-static int nginx_lose_leases(lua_State *L) {
+/* (handle) -> true if there are losses or warnings to report. Warns each holder of an auto-extended
+   lease (unavailable): an exiting worker extends no lease. */
+static int nginx_warn_holders(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   redlock_time now_us = redlock_now();
 
@@ -618,7 +618,7 @@ void rl_lua_nginx_register(lua_State *L) {
                                        {"unanswered", nginx_unanswered},
                                        {"now", nginx_now},
                                        {"release_leases", nginx_release_leases},
-                                       {"lose_leases", nginx_lose_leases},
+                                       {"warn_holders", nginx_warn_holders},
                                        {"close", nginx_close},
                                        {"close_one", nginx_close_one},
                                        {"another", nginx_another},

@@ -31,7 +31,7 @@ return {
   { "rl_lua_nginx_wake_clock", "false to true", why = "the clock that is woken once more finds nothing due" },
   { "nginx_connecting", "|= to &= ~", 2, why = "a writer that is woken once more finds nothing to send" },
   { "nginx_output", "< to <=", why = equal },
-  { "nginx_lose_leases", "> to >=", why = "a lock without a lease reports no loss" },
+  { "nginx_warn_holders", "> to >=", why = "a lock without a lease reports no loss" },
   -- csrc/binding/rl_lua_nginx_wait.c
   { "enter_sleeper", "> to >=", why = "room for one more than needed" },
   { "enter_sleeper", "+ 1 to + 2", why = "more room than needed" },

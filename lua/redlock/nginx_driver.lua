@@ -21,7 +21,7 @@ local advance, wakes, input, output = native.advance, native.wakes, native.input
 local address, connecting, connected = native.address, native.connecting, native.connected
 local disconnected, closed, state = native.disconnected, native.closed, native.state
 local awaits, unanswered, release_leases = native.awaits, native.unanswered, native.release_leases
-local due, now, lost, lose_leases = native.due, native.now, native.lost, native.lose_leases
+local due, now, lost, warn_holders = native.due, native.now, native.lost, native.warn_holders
 local asks, answer, why = native.asks, native.answer, native.why
 local pending, credentials_of = core.pending, core.credentials_of
 local deliver, wake_clock, wake_writers = waits.deliver, waits.wake_clock, waits.wake_writers
@@ -384,12 +384,12 @@ local function is_over_at_exit(self, idle, held, owned)
   if owned > 0 or idle < EXIT_QUIET then return false end
   local over = self.now - self.exit_at
   if over >= EXIT_TIMEOUT and held > 0 and self.unreachable_at_exit then
-    if self.lost_at_exit then
+    if self.warned_at_exit then
       release_leases(self.handle)
       self.released_at = self.now
-    else -- Report the loss first.
-      self.lost_at_exit = true
-      if lose_leases(self.handle) then start_reporter(self) end
+    else -- The holders must learn of it before the release.
+      self.warned_at_exit = true
+      if warn_holders(self.handle) then start_reporter(self) end
     end
     return false
   end
@@ -421,7 +421,7 @@ end
 local function stop(self)
   local used, is_closed = select(5, state(self.handle))
   if self.publish then publish(self, true) end
-  if exiting() and (lose_leases(self.handle) or self.losses:count() < 0) then start_reporter(self) end
+  if exiting() and (warn_holders(self.handle) or self.losses:count() < 0) then start_reporter(self) end
   if is_closed and self.confirmed == nil then self.confirmed = not unanswered(self.handle) end
   if is_closed or not used then native.forget(self.handle) end
   for index, writer in pairs(self.writers) do
