@@ -276,7 +276,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   char text[FUZZ_CORE_TEXT_MAX] = "";
   uint8_t shape = fuzz_byte(&input);
   unsigned count = 1 + shape % 5;
-  fake_world *world = shape & 64 ? fake_world_new_calling(count) : fake_world_new(count);
+  fake_world *world = shape & 64 ? fake_world_new_notifying(count) : fake_world_new(count);
   for (unsigned i = 0; i < FUZZ_CORE_LOCKS; i++) {
     locks[i] = fake_lock(world, i == 0 ? "other" : "name", NULL);
   }

@@ -1,9 +1,9 @@
 /*
- * A client of servers on loopback, and a lock.
+ * A client of fake servers on loopback, and a lock.
  *
  * SPDX-License-Identifier: MIT
  *
- * The servers run: in a thread, or, with fake_clock.h, whenever the test waits.
+ * The servers run in a thread or, with fake_clock.h, while the test waits.
  */
 #ifndef CLIENT_WORLD_H
 #define CLIENT_WORLD_H
@@ -19,8 +19,8 @@ typedef struct world {
   redlock_lock *lock; /* of "orders:42" */
 } world;
 
-/* Returns a client of all nodes; its times are more than a slow machine needs. */
-static inline redlock_client *world_client(const loopback *farm, redlock_settings settings) {
+/* Returns a client of all nodes, with longer times than a slow machine needs. */
+static inline redlock_client *new_client_of(const loopback *farm, redlock_settings settings) {
   redlock_client *client;
   redlock_options options = {.node_timeout_us = 10 * SECONDS,
                              .ttl_us = 200 * SECONDS,
@@ -33,7 +33,7 @@ static inline redlock_client *world_client(const loopback *farm, redlock_setting
   return client;
 }
 
-/* No server listens at the addresses. */
+/* Adds addresses at which no server listens. */
 static inline void add_nodes_without_servers(redlock_client *client, unsigned count) {
   for (unsigned i = 0; i < count; i++) {
     char address[16];
@@ -62,36 +62,36 @@ static inline void free_with_client(redlock_lock *lock) {
   redlock_client_free(client);
 }
 
-static world world_one;
+static world the_world;
 
-static inline bool world_end(void) {
-  free_with_client(world_one.lock);
-  return loopback_end(world_one.farm);
+static inline bool end_world(void) {
+  free_with_client(the_world.lock);
+  return loopback_end(the_world.farm);
 }
 
 /* Returns a world of |nodes| servers, which ends with the test. */
-static inline world *world_of(unsigned nodes, redlock_settings settings) {
-  world *one = &world_one;
+static inline world *world_with_settings(unsigned nodes, redlock_settings settings) {
+  world *one = &the_world;
   one->farm = loopback_new(nodes, LOOPBACK_UNIX);
-  one->client = world_client(one->farm, settings);
+  one->client = new_client_of(one->farm, settings);
   one->lock = new_lock(one->client, "orders:42", NULL);
   loopback_run(one->farm);
-  tests_at_end(world_end);
+  tests_at_end(end_world);
   return one;
 }
 
 static inline world *world_new(unsigned nodes) {
-  return world_of(nodes, (redlock_settings){0});
+  return world_with_settings(nodes, (redlock_settings){0});
 }
 
-/* The node refuses connections. */
+/* Stops a server: it refuses connections. */
 static inline void stop_server(loopback *farm, unsigned node) {
   loopback_lock(farm);
   loopback_down(farm, node);
   loopback_unlock(farm);
 }
 
-/* The nodes accept and read, and answer nothing. */
+/* Deaf servers accept and read, and answer nothing. */
 static inline void set_deaf(loopback *farm, bool deaf) {
   loopback_lock(farm);
   for (unsigned i = 0; i < farm->count; i++) {
@@ -100,7 +100,7 @@ static inline void set_deaf(loopback *farm, bool deaf) {
   loopback_unlock(farm);
 }
 
-/* Waits once, as a blocking call does. */
+/* Waits once, as a blocking call does. Returns its error. */
 static inline int wait_once(redlock_client *client, redlock_time until_us) {
   rl_client_enter(client);
   rl_caller *caller = rl_caller_begin(client, NULL);
@@ -111,7 +111,7 @@ static inline int wait_once(redlock_client *client, redlock_time until_us) {
   return error;
 }
 
-/* Finishes a prepared call as a script with a hook does. Returns its result. */
+/* Runs a prepared operation in short waits, as a script with a hook does. Returns its result. */
 static inline int finish_in_steps(redlock_lock *lock) {
   int error = rl_handle_begin(lock);
   eventually_by(error = rl_handle_go_on(lock, 20 * MS),

@@ -143,15 +143,15 @@ static bool fake_read_rest(fake_command *command, const resp_request *request) {
   switch (command->verb) {
   case FAKE_RELEASE:
     return request->count == 5 ||
-           (command->calls && request->count == 6 && request->lengths[5] == FAKE_ENTRY_MAX &&
+           (command->notifies && request->count == 6 && request->lengths[5] == FAKE_ENTRY_MAX &&
             fake_read_word(command->entry, sizeof command->entry, request, 5));
   case FAKE_EXTEND:
     return request->count == 6 && command->ttl_ms > 0;
   case FAKE_SLOTS: /* The number of permits is in the place of a token. */
     return request->count == 5 && atoi(command->token) > 0;
-  case FAKE_STAND:
-  case FAKE_LEAVE:
-    return request->count == (command->verb == FAKE_STAND ? 6 : 5) &&
+  case FAKE_ENQUEUE:
+  case FAKE_DEQUEUE:
+    return request->count == (command->verb == FAKE_ENQUEUE ? 6 : 5) &&
            command->mode <= RL_COMMAND_ENQUEUE_APPEND && request->lengths[4] == FAKE_ENTRY_MAX &&
            fake_read_word(command->entry, sizeof command->entry, request, 4);
   default:
@@ -163,13 +163,13 @@ static bool fake_read_script(fake_command *command, const resp_request *request)
   static const struct {
     rl_script script;
     fake_verb verb;
-    bool calls;
+    bool notifies;
   } scripts[] = {{RL_SCRIPT_RELEASE, FAKE_RELEASE, false},
                  {RL_SCRIPT_EXTEND, FAKE_EXTEND, false},
                  {RL_SCRIPT_RELEASE_NOTIFY, FAKE_RELEASE, true},
-                 {RL_SCRIPT_ENQUEUE, FAKE_STAND, false},
-                 {RL_SCRIPT_ENQUEUE_LABEL, FAKE_STAND, false},
-                 {RL_SCRIPT_DEQUEUE, FAKE_LEAVE, false},
+                 {RL_SCRIPT_ENQUEUE, FAKE_ENQUEUE, false},
+                 {RL_SCRIPT_ENQUEUE_LABEL, FAKE_ENQUEUE, false},
+                 {RL_SCRIPT_DEQUEUE, FAKE_DEQUEUE, false},
                  {RL_SCRIPT_SLOTS, FAKE_SLOTS, false}};
   command->by_text = resp_is(request, 0, "EVAL");
   if (request->count < 5 || !resp_is(request, 2, "1") || !fake_read_key(command, request, 3)) {
@@ -178,7 +178,7 @@ static bool fake_read_script(fake_command *command, const resp_request *request)
   for (unsigned i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
     if (fake_is_script(request, scripts[i].script)) {
       command->verb = scripts[i].verb;
-      command->calls = scripts[i].calls;
+      command->notifies = scripts[i].notifies;
       command->labels = scripts[i].script == RL_SCRIPT_ENQUEUE_LABEL;
     }
   }
@@ -187,7 +187,7 @@ static bool fake_read_script(fake_command *command, const resp_request *request)
 
 /* ENQUEUE_ALL. |command| has the entry as its token. */
 static bool fake_read_enqueue_all(fake_command *command, const resp_request *request) {
-  command->verb = FAKE_STAND;
+  command->verb = FAKE_ENQUEUE;
   return request->count == 6 + command->count &&
          request->lengths[3 + command->count] == FAKE_ENTRY_MAX &&
          fake_read_word(command->entry, sizeof command->entry, request, 3 + command->count) &&
@@ -206,7 +206,7 @@ static bool fake_read_several(fake_command *command, const resp_request *request
                  {RL_SCRIPT_EXTEND_ALL, FAKE_EXTEND, false},
                  {RL_SCRIPT_RELEASE_ALL, FAKE_RELEASE, false},
                  {RL_SCRIPT_RELEASE_ALL_NOTIFY, FAKE_RELEASE, false},
-                 {RL_SCRIPT_ENQUEUE_ALL, FAKE_STAND, false}};
+                 {RL_SCRIPT_ENQUEUE_ALL, FAKE_ENQUEUE, false}};
   command->by_text = resp_is(request, 0, "EVAL");
   if (!fake_read_keys(command, request)) {
     return false;
@@ -214,17 +214,17 @@ static bool fake_read_several(fake_command *command, const resp_request *request
   for (unsigned i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
     if (fake_is_script(request, scripts[i].script)) {
       command->verb = scripts[i].verb;
-      command->calls = scripts[i].script == RL_SCRIPT_RELEASE_ALL_NOTIFY;
+      command->notifies = scripts[i].script == RL_SCRIPT_RELEASE_ALL_NOTIFY;
       command->heals = scripts[i].heals;
     }
   }
-  if (command->verb == FAKE_STAND) {
+  if (command->verb == FAKE_ENQUEUE) {
     return fake_read_enqueue_all(command, request);
   }
   command->ttl_ms = resp_number(request, 4 + command->count);
   return command->verb == FAKE_RELEASE
              ? request->count == 4 + command->count ||
-                   (command->calls && request->count == 5 + command->count &&
+                   (command->notifies && request->count == 5 + command->count &&
                     fake_read_word(command->entry, sizeof command->entry, request,
                                    4 + command->count))
              : command->verb != FAKE_OTHER && request->count == 5 + command->count &&
@@ -289,7 +289,7 @@ static bool fake_read_hold(fake_command *command, const resp_request *request, b
   }
   command->verb = FAKE_RELEASE;
   command->by_text = resp_is(request, 0, "EVAL");
-  command->calls = notifies;
+  command->notifies = notifies;
   command->keep_ms = resp_number(request, at + 1);
   command->count = (unsigned)resp_number(request, at + 2);
   command->fence = keys > command->count;

@@ -33,7 +33,7 @@ static int fake_world_add(fake_world *world) {
       error = rl_core_add(&world->core, &address);
     }
     if (error == REDLOCK_OK) {
-      world->core.nodes[i]->link.skips_native = true; /* fake_natively() */
+      world->core.nodes[i]->link.skips_native = true; /* fake_enable_native() */
     }
     (void)snprintf(world->nodes[i].store.run_id, sizeof world->nodes[i].store.run_id, "run%u", i);
   }
@@ -62,7 +62,7 @@ int fake_world_open_guarded(fake_world *world, unsigned count, const char *prefi
   return error == REDLOCK_OK ? fake_world_add(world) : error;
 }
 
-int fake_world_open_calling(fake_world *world, unsigned count) {
+int fake_world_open_notifying(fake_world *world, unsigned count) {
   int error = fake_world_init(world, count, NULL);
   error = error == REDLOCK_OK ? rl_notify_open(&world->core) : error;
   return error == REDLOCK_OK ? fake_world_add(world) : error;
@@ -111,9 +111,9 @@ fake_world *fake_world_new(unsigned count) {
   return fake_world_made(world, fake_world_open(world, count, NULL));
 }
 
-fake_world *fake_world_new_calling(unsigned count) {
+fake_world *fake_world_new_notifying(unsigned count) {
   fake_world *world = fake_world_allocate();
-  return fake_world_made(world, fake_world_open_calling(world, count));
+  return fake_world_made(world, fake_world_open_notifying(world, count));
 }
 
 fake_world *fake_world_new_guarded(unsigned count, redlock_duration max_ttl_us) {
@@ -133,7 +133,7 @@ bool fake_world_end(fake_world *world) {
   return ok;
 }
 
-void fake_natively(fake_world *world, unsigned native) {
+void fake_enable_native(fake_world *world, unsigned native) {
   for (unsigned i = 0; i < world->count; i++) {
     world->core.nodes[i]->link.skips_native = false;
     world->nodes[i].store.native = native;
@@ -145,8 +145,8 @@ static void fake_count(fake_node *node, fake_verb verb) {
   node->sets += verb == FAKE_SET;
   node->extends += verb == FAKE_EXTEND;
   node->releases += verb == FAKE_RELEASE;
-  node->stands += verb == FAKE_STAND;
-  node->leaves += verb == FAKE_LEAVE;
+  node->enqueues += verb == FAKE_ENQUEUE;
+  node->dequeues += verb == FAKE_DEQUEUE;
 }
 
 /* Parses received bytes into commands, while there is room. */
@@ -271,7 +271,7 @@ void fake_turn(fake_world *world) {
     for (unsigned i = 0; i < rl_core_connection_count(&world->core); i++) {
       fake_connect(world, i);
     }
-    for (unsigned i = 0; i < world->count && !world->holds_calls; i++) {
+    for (unsigned i = 0; i < world->count && !world->holds_messages; i++) {
       while (fake_hear(world, i)) {
       }
     }
@@ -352,7 +352,7 @@ void fake_answer_tests(fake_world *world, const rl_lock *lock) {
   }
 }
 
-bool fake_call(fake_world *world, unsigned node) {
+bool fake_deliver_message(fake_world *world, unsigned node) {
   bool heard = fake_hear(world, node);
   fake_turn(world);
   return heard;
@@ -416,7 +416,7 @@ redlock_options fake_once(void) {
   return options;
 }
 
-int fake_hold(fake_world *world, rl_lock *lock) {
+int fake_acquire(fake_world *world, rl_lock *lock) {
   int error = rl_lock_acquire(lock, world->now_us, NULL, false);
   if (error != REDLOCK_OK) {
     return error;

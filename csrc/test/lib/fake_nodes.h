@@ -36,8 +36,8 @@ typedef struct fake_node {
   unsigned sets;
   unsigned extends;
   unsigned releases;
-  unsigned stands;
-  unsigned leaves;
+  unsigned enqueues;
+  unsigned dequeues;
   bool mark; /* the test's own */
   /* The rest is not zeroed for each world: that took a quarter of a test's time. */
   fake_command queue[FAKE_QUEUE_MAX]; /* received, not answered yet; oldest first */
@@ -51,9 +51,9 @@ typedef struct fake_world {
   uint64_t draws;  /* of entropy; each attempt gets another token */
   uint64_t jitter; /* the random number of the next attempts */
   bool no_entropy;
-  bool keeps_locks; /* fake_world_close() does not free them */
-  bool broken;      /* a node received a command that the library does not have */
-  bool holds_calls; /* messages arrive only with fake_call() */
+  bool keeps_locks;    /* fake_world_close() does not free them */
+  bool broken;         /* a node received a command that the library does not have */
+  bool holds_messages; /* messages arrive only with fake_deliver_message() */
   unsigned count;
   fake_node
       nodes[2 * FAKE_NODES_MAX]; /* by connection: |count| nodes, and then their subscribers */
@@ -67,13 +67,13 @@ int fake_world_open_guarded(fake_world *world, unsigned count, const char *prefi
                             redlock_duration max_ttl_us);
 
 /* The same with nodes that notify waiters. */
-int fake_world_open_calling(fake_world *world, unsigned count);
+int fake_world_open_notifying(fake_world *world, unsigned count);
 
 /*
- * Lets the core try native commands. The nodes know |native|, an rl_native, and SET IFEQ, or none
- * with 0. Call it before the first turn.
+ * Lets the core try native commands. The nodes know |native|, an rl_native, and SET IFEQ; with 0
+ * none. The test must call this before the first turn.
  */
-void fake_natively(fake_world *world, unsigned native);
+void fake_enable_native(fake_world *world, unsigned native);
 
 /* Frees all locks and the core. */
 void fake_world_close(fake_world *world);
@@ -82,7 +82,7 @@ void fake_world_close(fake_world *world);
  * The same in memory of its own, until the end of the test, which fails if a command was malformed.
  */
 fake_world *fake_world_new(unsigned count);
-fake_world *fake_world_new_calling(unsigned count);
+fake_world *fake_world_new_notifying(unsigned count);
 fake_world *fake_world_new_guarded(unsigned count, redlock_duration max_ttl_us);
 
 /* Ends such a world earlier. Returns true if every command was well formed. */
@@ -122,7 +122,7 @@ void fake_answer_tests(fake_world *world, const rl_lock *lock);
  * The oldest message of the node arrives at its subscriber, and then a turn. Returns true if there
  * was one.
  */
-bool fake_call(fake_world *world, unsigned node);
+bool fake_deliver_message(fake_world *world, unsigned node);
 
 /* The connection breaks; unexecuted commands are gone. Then a turn. */
 void fake_break(fake_world *world, unsigned node, const char *reason);
@@ -148,7 +148,7 @@ rl_lock *fake_lock_many(fake_world *world, const char *const *resources, size_t 
 redlock_options fake_once(void);
 
 /* Starts an acquire; all nodes answer. Returns the result. */
-int fake_hold(fake_world *world, rl_lock *lock);
+int fake_acquire(fake_world *world, rl_lock *lock);
 
 /* On how many nodes the key holds |token|. */
 unsigned fake_holders(fake_world *world, const char *key, const char *token);

@@ -163,7 +163,7 @@ static wait_queue_notified fake_queue_dequeue(fake_store *store, const char *key
 unsigned fake_queue_released(fake_store *store, const fake_command *command, const char *key,
                              size_t length, bool free) {
   bool removed;
-  if (!command->calls || command->verb != FAKE_RELEASE) {
+  if (!command->notifies || command->verb != FAKE_RELEASE) {
     return WAIT_QUEUE_EMPTY;
   }
   if (store->mute) {
@@ -222,7 +222,7 @@ static void fake_queue_enqueue_all(fake_store *store, const fake_command *comman
 }
 
 bool fake_queue_is(const fake_command *command) {
-  return command->verb >= FAKE_STAND || command->verb == FAKE_SUBSCRIBE ||
+  return command->verb >= FAKE_ENQUEUE || command->verb == FAKE_SUBSCRIBE ||
          command->verb == FAKE_PING;
 }
 
@@ -230,10 +230,10 @@ void fake_queue_execute(fake_store *store, const fake_command *command, const re
                         redlock_time now_us, char reply[FAKE_REPLY_MAX]) {
   unsigned long long answer = 0;
   bool removed;
-  bool script = command->verb == FAKE_STAND || command->verb == FAKE_LEAVE;
+  bool script = command->verb == FAKE_ENQUEUE || command->verb == FAKE_DEQUEUE;
   char channel[FAKE_CHANNEL_MAX + 1];
   (void)snprintf(channel, sizeof channel, "%s", fake_queue_channel(command));
-  if (script && store->forgot_calls && !command->by_text) {
+  if (script && store->forgot_queue_scripts && !command->by_text) {
     (void)snprintf(reply, FAKE_REPLY_MAX, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
     return;
   }
@@ -249,14 +249,14 @@ void fake_queue_execute(fake_store *store, const fake_command *command, const re
   case FAKE_PING:
     (void)snprintf(reply, FAKE_REPLY_MAX, "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
     return;
-  case FAKE_STAND:
+  case FAKE_ENQUEUE:
     if (command->count > 1) {
       fake_queue_enqueue_all(store, command, ends_us, now_us, reply);
       return;
     }
     answer = fake_queue_enqueue(store, command, ends_us[0], now_us);
     break;
-  case FAKE_LEAVE:
+  case FAKE_DEQUEUE:
     (void)fake_queue_dequeue(store, command->key, command->key_length, command->entry,
                              ends_us[0] == 0, &removed);
     answer = removed;

@@ -264,8 +264,8 @@ void fake_store_count(fake_store *store, const char *key, uint64_t value, redloc
 }
 
 /* A release that keeps its keys: those with the token, and their counters, live for so long. */
-static void fake_hold(fake_store *store, redlock_time now_us, const fake_command *command,
-                      char reply[FAKE_REPLY_MAX]) {
+static void fake_acquire(fake_store *store, redlock_time now_us, const fake_command *command,
+                         char reply[FAKE_REPLY_MAX]) {
   redlock_time expires_us = now_us + command->keep_ms * REDLOCK_MILLISECONDS;
   redlock_time counted_us = expires_us + 604800000 * REDLOCK_MILLISECONDS;
   unsigned ours = 0, done = 1;
@@ -514,7 +514,7 @@ static void fake_execute_script(fake_store *store, redlock_time now_us, const fa
     }
   } else if (command->keep_ms > 0 && (!store->forgot_release || command->by_text)) {
     store->forgot_release = false;
-    fake_hold(store, now_us, command, reply);
+    fake_acquire(store, now_us, command, reply);
   } else if (command->count > 1 && command->keep_ms == 0) {
     fake_execute_several(store, now_us, command, reply);
   } else {

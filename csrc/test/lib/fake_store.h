@@ -23,7 +23,7 @@
 #define FAKE_FINGERPRINT_MAX 255
 #define FAKE_TOKEN_MAX (RL_LABELLED_MAX + RL_LABEL_PERMITS_MAX)
 #define FAKE_NAMES_MAX 3  /* of the keys of one command */
-#define FAKE_ENTRY_MAX 24 /* of who stands in a queue */
+#define FAKE_ENTRY_MAX 24 /* bytes of an entry in a queue */
 #define FAKE_ENTRIES_MAX 32
 #define FAKE_CHANNEL_MAX 16 /* digits of a channel */
 #define FAKE_SUBSCRIBERS_MAX 16
@@ -53,9 +53,9 @@ typedef enum fake_verb {
   FAKE_ROLE,
   FAKE_GUARD,
   FAKE_SLOTS,
-  FAKE_FLAG,  /* EXISTS of a waiters flag */
-  FAKE_STAND, /* these are for calls: fake_queue.h */
-  FAKE_LEAVE,
+  FAKE_FLAG,    /* EXISTS of a waiters flag */
+  FAKE_ENQUEUE, /* these are for notifications: fake_queue.h */
+  FAKE_DEQUEUE,
   FAKE_PUBLISH
 } fake_verb;
 
@@ -89,7 +89,7 @@ typedef struct fake_command {
   char fingerprint[FAKE_FINGERPRINT_MAX + 1];
   uint64_t age_us;
   unsigned native;                /* FAKE_RELEASE: an rl_native; FAKE_EXTEND: not 0; 0: a script */
-  bool calls;                     /* FAKE_RELEASE: whoever waits is called */
+  bool notifies;                  /* FAKE_RELEASE: notifies the waiters */
   bool labels;                    /* ENQUEUE: it also answers the label of the holder */
   char entry[FAKE_ENTRY_MAX + 1]; /* ENQUEUE, DEQUEUE, and a release that dequeues */
   unsigned mode;                  /* ENQUEUE: an rl_command_enqueue */
@@ -133,16 +133,16 @@ typedef struct fake_store {
   redlock_duration ahead_us; /* difference of TIME from the test's clock */
   bool forgot_release;       /* the scripts that EVALSHA does not know */
   bool forgot_extend;
-  bool forgot_several; /* those for several keys */
-  bool forgot_watched; /* TAKE, PROLONG and CONFIRM */
-  bool forgot_calls;   /* ENQUEUE and DEQUEUE */
-  unsigned native;     /* the native command that it knows, an rl_native; 0: none */
-  bool knows_ifeq;     /* SET IFEQ */
-  bool runs_none;      /* EVAL is forbidden */
+  bool forgot_several;       /* those for several keys */
+  bool forgot_watched;       /* TAKE, PROLONG and CONFIRM */
+  bool forgot_queue_scripts; /* ENQUEUE and DEQUEUE */
+  unsigned native;           /* the native command that it knows, an rl_native; 0: none */
+  bool knows_ifeq;           /* SET IFEQ */
+  bool runs_none;            /* EVAL is forbidden */
   fake_queue queues[FAKE_KEYS_MAX];
-  bool mute;                      /* nobody may look at a queue, nor call */
+  bool mute;                      /* the rights for queues and notifications are missing */
   char entry[FAKE_ENTRY_MAX + 1]; /* what fake_queue_at() returned */
-  unsigned queue_max;             /* who stands in one at most; 0: FAKE_ENTRIES_MAX */
+  unsigned queue_max;             /* entries of one at most; 0: FAKE_ENTRIES_MAX */
   char subscribers[FAKE_SUBSCRIBERS_MAX][FAKE_CHANNEL_MAX + 1]; /* their channels; empty: none */
   fake_message messages[FAKE_MESSAGES_MAX];
   unsigned message_count;

@@ -19,10 +19,10 @@ static const redlock_options ONCE = {.retry_count = REDLOCK_RETRIES_NONE};
 #define MAX_TTL (20 * SECONDS)
 #define QUARANTINE (24 * SECONDS + 2 * MS) /* a tenth, 2 ms and 2 s more */
 
-#define TRUSTED (100 * MS) /* for so long a server's past is */
+#define TRUSTED (100 * MS) /* a replication history is trusted for this time */
 
-/* A record as it is made, |age| ago, for these clients. */
-static inline void remember(unsigned node, redlock_duration age, const char *why) {
+/* Gives the node a lineage record of this client that was created |age| ago. */
+static inline void put_record(unsigned node, redlock_duration age, const char *why) {
   char record[FAKE_RECORD_MAX + 1];
   fake_store *store = &world->nodes[node].store;
   (void)snprintf(record, sizeof record, "%s %llu %s %s", store->run_id,
@@ -32,23 +32,23 @@ static inline void remember(unsigned node, redlock_duration age, const char *why
   store->unsealed = false;
 }
 
-/* A lock that tries once. */
+/* Returns a lock that tries once. */
 static inline rl_lock *new_lock(const char *key) {
   return fake_lock(world, key, &ONCE);
 }
 
 /* Opens a world whose nodes are new. */
-static inline void fresh(unsigned count) {
+static inline void open_world_of_new_nodes(unsigned count) {
   world = fake_world_new_guarded(count, MAX_TTL);
   lock = new_lock(KEY);
 }
 
-/* Opens a world whose nodes have old records. */
-static inline void ready(unsigned count) {
-  fresh(count);
+/* Opens a world whose nodes have records, so that they vote. */
+static inline void open_world_with_records(unsigned count) {
+  open_world_of_new_nodes(count);
   rl_guarding_prepare(&world->core);
   for (unsigned i = 0; i < count; i++) {
-    remember(i, QUARANTINE, "ready");
+    put_record(i, QUARANTINE, "ready");
   }
 }
 
@@ -64,15 +64,15 @@ static inline void assert_votes(const rl_lock *self, const char *votes) {
   assert_string_equal(seen, votes);
 }
 
-/* An acquire ends with |result|, by these votes. */
-static inline void assert_hold(rl_lock *self, int result, const char *votes) {
-  assert_error(fake_hold(world, self), result);
+/* Fails unless an acquire ends with |result|, by these votes. */
+static inline void assert_acquire(rl_lock *self, int result, const char *votes) {
+  assert_error(fake_acquire(world, self), result);
   assert_votes(self, votes);
 }
 
 /* Acquires and releases the lock. */
-static inline void use(rl_lock *self) {
-  assert_error(fake_hold(world, self), REDLOCK_OK);
+static inline void acquire_and_release(rl_lock *self) {
+  assert_error(fake_acquire(world, self), REDLOCK_OK);
   assert_error(fake_release(world, self), REDLOCK_OK);
 }
 
@@ -80,10 +80,10 @@ static inline void assert_reason(const rl_lock *self, unsigned node, const char 
   assert_contains(rl_round_reason(self, node), part);
 }
 
-/* Opens a world whose |lock| was acquired and released once. */
-static inline void used(unsigned count) {
-  ready(count);
-  use(lock);
+/* Opens a world with records, whose |lock| was acquired and released once. */
+static inline void open_world_after_a_lease(unsigned count) {
+  open_world_with_records(count);
+  acquire_and_release(lock);
 }
 
 #endif

@@ -25,7 +25,7 @@ static inline redlock_options kept(void) {
 static inline fake_world *held_by(unsigned count, rl_lock **lock, const redlock_options *options) {
   fake_world *world = fake_world_new(count);
   *lock = fake_lock(world, KEY, options);
-  assert_error(fake_hold(world, *lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, *lock), REDLOCK_OK);
   return world;
 }
 

@@ -13,46 +13,45 @@
 
 static fake_world *world;                          /* the latest of the test */
 static rl_lock *lock;                              /* of KEY */
-static char lease_token[REDLOCK_TOKEN_LENGTH + 1]; /* of the lease that hold() has got */
+static char lease_token[REDLOCK_TOKEN_LENGTH + 1]; /* of the lease of open_world_with_lease() */
 
 #define LEASE_US (9898 * MS) /* of the default ttl: 10 s, less 1 % and 2 ms */
 
 /* Opens a new world whose |lock| is held on all nodes since FAKE_START_US. */
-static inline void hold(unsigned count, const redlock_options *options) {
+static inline void open_world_with_lease(unsigned count, const redlock_options *options) {
   world = fake_world_new(count);
   lock = fake_lock(world, KEY, options);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   memcpy(lease_token, rl_attempt_token(lock->lease), sizeof lease_token);
 }
 
 /*
- * Begins an acquire in the open world. |lock| is a new lock. The nodes have the commands of its
- * acquire, and none has answered.
+ * Begins an acquire of a new |lock| in the open world. The nodes have received its commands, and
+ * none has answered.
  */
-static inline void start(const redlock_options *options) {
+static inline void begin_acquire_of_new_lock(const redlock_options *options) {
   lock = fake_lock(world, KEY, options);
   fake_begin_acquire(world, lock);
 }
 
-/* Begins an acquire of one attempt in the open world. */
-static inline void start_once(void) {
+/* The same for an acquire of one attempt. */
+static inline void begin_single_attempt(void) {
   redlock_options options = fake_once();
-  start(&options);
+  begin_acquire_of_new_lock(&options);
 }
 
-/* Opens a new world, and begins an acquire there. */
-static inline void begin(unsigned count, const redlock_options *options) {
+/* Opens a new world first. */
+static inline void open_world_and_begin_acquire(unsigned count, const redlock_options *options) {
   world = fake_world_new(count);
-  start(options);
+  begin_acquire_of_new_lock(options);
 }
 
-/* Opens a new world, and begins an acquire of one attempt there. */
-static inline void begin_once(unsigned count) {
+static inline void open_world_and_begin_single_attempt(unsigned count) {
   world = fake_world_new(count);
-  start_once();
+  begin_single_attempt();
 }
 
-/* fake_begin_extend() and fake_begin_release(). */
+/* Begin an operation of |lock|. The nodes have received its commands, and none has answered. */
 static inline void begin_extend(redlock_duration ttl_us) {
   fake_begin_extend(world, lock, ttl_us);
 }
@@ -61,9 +60,9 @@ static inline void begin_release(void) {
   fake_begin_release(world, lock);
 }
 
-/* fake_acquire(), fake_extend() and fake_release(). */
+/* Run an operation, which all nodes answer. Return its result, or why it did not start. */
 static inline int acquire(rl_lock *self, const redlock_options *options) {
-  return fake_acquire(world, self, options);
+  return fake_acquire_with(world, self, options);
 }
 
 static inline int extend(rl_lock *self, redlock_duration ttl_us) {
@@ -74,46 +73,41 @@ static inline int release(rl_lock *self) {
   return fake_release(world, self);
 }
 
-/* Nodes 0 and 1 answer, the majority of three. */
-static inline void answer_majority(void) {
+/* Lets nodes 0 and 1 answer, the majority of three. Returns the result of |lock|. */
+static inline int let_majority_answer(void) {
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
-}
-
-/* Lets nodes 0 and 1 answer. Returns the result of |lock|. */
-static inline int majority_answers(void) {
-  answer_majority();
   return rl_lock_result(lock);
 }
 
 /* Lets another client hold the key on nodes 0 to |count| - 1. */
-static inline void let_other_hold(unsigned count, redlock_time ends_us) {
+static inline void let_other_client_hold(unsigned count, redlock_time ends_us) {
   for (unsigned i = 0; i < count; i++) {
     fake_store_put(&world->nodes[i].store, KEY, OTHER, ends_us);
   }
 }
 
-/* A node goes down, and refuses connections. */
+/* Breaks the connection of a node, which refuses the next ones. */
 static inline void take_down(unsigned node) {
   world->nodes[node].policy = FAKE_REFUSES;
   fake_break(world, node, "Connection reset by peer");
 }
 
 /* Returns when the key ends on a node, or 0 if it is not there. */
-static inline redlock_time expiry(unsigned node) {
+static inline redlock_time key_expiry(unsigned node) {
   return fake_store_expiry(&world->nodes[node].store, world->now_us, KEY);
 }
 
-/* Ways in which a caller ends an operation in flight. */
-static inline void by_cancelling(void) {
+/* Three ways to end an operation in flight. */
+static inline void cancel_operation(void) {
   rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
 }
 
-static inline void by_freeing(void) {
+static inline void free_lock(void) {
   rl_lock_free(lock, world->now_us);
 }
 
-static inline void by_closing(void) {
+static inline void close_core(void) {
   rl_core_close(&world->core, world->now_us);
 }
 

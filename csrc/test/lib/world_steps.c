@@ -37,7 +37,7 @@ int fake_ask(fake_world *world, rl_lock *lock, rl_operation operation) {
   return fake_finish(world, lock, rl_lock_ask(lock, world->now_us, operation, NULL, true));
 }
 
-int fake_acquire(fake_world *world, rl_lock *lock, const redlock_options *options) {
+int fake_acquire_with(fake_world *world, rl_lock *lock, const redlock_options *options) {
   return fake_finish(world, lock, rl_lock_acquire(lock, world->now_us, options, true));
 }
 
@@ -54,7 +54,7 @@ void fake_free(fake_world *world, rl_lock *lock) {
   fake_settle(world);
 }
 
-void fake_lose(fake_world *world, unsigned node) {
+void fake_break_for_good(fake_world *world, unsigned node) {
   world->nodes[node].policy = FAKE_HANGS;
   fake_break(world, node, "Connection reset by peer");
 }

@@ -16,7 +16,7 @@ static redlock_settings with_prefix(const char *prefix) {
 }
 
 static redlock_client *make_client(const loopback *farm, const char *prefix) {
-  return world_client(farm, with_prefix(prefix));
+  return new_client_of(farm, with_prefix(prefix));
 }
 
 /* A call returns with the majority: the last node may be behind, and keep its key. */
@@ -28,7 +28,7 @@ static void wait_for_keys(loopback *farm, redlock_client *client, unsigned least
 
 /* A world whose lock is held. */
 static world *holding(const char *prefix) {
-  world *one = world_of(3, with_prefix(prefix));
+  world *one = world_with_settings(3, with_prefix(prefix));
   assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
   return one;
 }

@@ -9,8 +9,8 @@
 
 /* A world with a guard, and nodes without a record. */
 static world *guarded(void) {
-  world *one =
-      world_of(3, (redlock_settings){.guard = REDLOCK_YES, .guard_max_ttl_us = 200 * SECONDS});
+  world *one = world_with_settings(
+      3, (redlock_settings){.guard = REDLOCK_YES, .guard_max_ttl_us = 200 * SECONDS});
   for (unsigned i = 0; i < 3; i++) {
     fake_store *store = &one->farm->nodes[i].store;
     (void)snprintf(store->run_id, sizeof store->run_id, "server%u", i);

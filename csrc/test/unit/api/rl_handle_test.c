@@ -219,7 +219,7 @@ TEST(token_and_message_are_returned_without_memory) {
 
 /* A lock with two nodes that answer, and one that never completes its connection. */
 static redlock_lock *lock_with_a_slow_node(const world *one, const loopback *slow) {
-  redlock_client *client = world_client(one->farm, (redlock_settings){0});
+  redlock_client *client = new_client_of(one->farm, (redlock_settings){0});
   assert_error(redlock_client_add(client, slow->nodes[0].address, NULL, 0), REDLOCK_OK);
   return new_lock(client, KEY, NULL);
 }
@@ -356,7 +356,7 @@ TEST(signals_change_no_result) {
 
 TEST(last_reference_releases_held_locks) {
   const world *one = world_new(3);
-  redlock_client *client = world_client(one->farm, (redlock_settings){0});
+  redlock_client *client = new_client_of(one->farm, (redlock_settings){0});
   redlock_lock *lock = new_lock(client, KEY, NULL);
   assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_OK);
   assert_ptr_equal(redlock_client_ref(client), client);

@@ -28,7 +28,7 @@ static void turn(holder *self) {
 
 static void hold(holder *self) {
   self->farm = loopback_new(1, LOOPBACK_UNIX);
-  self->client = world_client(self->farm, (redlock_settings){0});
+  self->client = new_client_of(self->farm, (redlock_settings){0});
   self->lock = new_lock(self->client, KEY, NULL);
   assert_error(redlock_lock_acquire_start(self->lock, NULL), REDLOCK_OK);
   eventually_by(turn(self), loopback_keys(self->farm, KEY) == 1 &&

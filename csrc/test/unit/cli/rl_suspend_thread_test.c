@@ -27,7 +27,7 @@ static int begin(void **state) {
   suspend_refuse_timers(false);
   farm = loopback_new(3, LOOPBACK_TCP);
   loopback_run(farm);
-  client = world_client(farm, (redlock_settings){.options = &options});
+  client = new_client_of(farm, (redlock_settings){.options = &options});
   (void)suspend_timer_calls();
   return 0;
 }

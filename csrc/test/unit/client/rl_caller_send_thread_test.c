@@ -144,7 +144,7 @@ static int open_scene(void **state) {
   atomic_store(&no_entropy, false);
   farm = loopback_new(3, LOOPBACK_TCP);
   loopback_run(farm);
-  client = world_client(farm, (redlock_settings){.options = &options});
+  client = new_client_of(farm, (redlock_settings){.options = &options});
   held = new_lock(client, "held", NULL);
   assert_error(redlock_lock_acquire(held, NULL, NULL), REDLOCK_OK);
   poller.lock = patient_lock();

@@ -418,7 +418,7 @@ TEST(close_names_exactly_the_unconfirmed_nodes) {
 /* No further call on the client is needed. The lock keeps it alive. */
 TEST(free_releases_a_held_lock_without_waiting) {
   world *one = world_new(3);
-  redlock_client *client = world_client(one->farm, (redlock_settings){0});
+  redlock_client *client = new_client_of(one->farm, (redlock_settings){0});
   redlock_lock *lock = new_lock(client, KEY, NULL);
   redlock_client_free(client);
   acquire(lock);

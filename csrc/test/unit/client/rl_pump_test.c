@@ -91,7 +91,7 @@ TEST(missing_entropy_holds_back_only_acquires) {
   size_t length;
   rl_lock *held = fake_lock(world, "held", NULL);
   rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, held), REDLOCK_OK);
+  assert_error(fake_acquire(world, held), REDLOCK_OK);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, true), REDLOCK_OK);
   assert_error(rl_lock_release(held, world->now_us, true), REDLOCK_OK);
   no_entropy = true;

@@ -13,7 +13,7 @@ static const char KEY[] = "orders:42";
 /* Returns a lock that all nodes have granted. |options| may be NULL. */
 static rl_lock *held(fake_world *world, const redlock_options *options) {
   rl_lock *lock = fake_lock(world, KEY, options);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   return lock;
 }
 

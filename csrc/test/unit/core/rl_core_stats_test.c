@@ -53,7 +53,7 @@ static rl_lock *plain(fake_world *world) {
 TEST(each_operation_counts_once) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = plain(world);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_settle(world);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
@@ -80,7 +80,7 @@ TEST(refused_operation_counts_by_its_error) {
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_NOT_HELD);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
   assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_E_NOT_HELD);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_E_HELD);
   redlock_options wrong = {.ttl_us = 1};
   rl_core_close(&world->core, world->now_us);
@@ -232,7 +232,7 @@ TEST(unreachable_node_votes_error) {
   fake_world *world = fake_world_new(3);
   world->nodes[1].policy = FAKE_REFUSES;
   rl_lock *lock = plain(world);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_votes(world, 1, REDLOCK_VOTE_ERROR, 1);
   assert_int_equal(stats_of(world, 1)->connections, 0);
   assert_true(stats_of(world, 1)->failures > 0);
@@ -241,7 +241,7 @@ TEST(unreachable_node_votes_error) {
 TEST(heal_is_counted_and_is_no_vote) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = plain(world);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   fake_store_remove(&world->nodes[2].store, KEY);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_settle(world);
@@ -307,7 +307,7 @@ TEST(expired_lease_counts_once) {
   for (unsigned i = 0; i < COUNT_OF(ways) * COUNT_OF(options); i++) {
     fake_world *world = eventful(1);
     rl_lock *lock = fake_lock(world, KEY, &options[i % COUNT_OF(options)]);
-    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_error(fake_acquire(world, lock), REDLOCK_OK);
     world->nodes[0].policy = FAKE_HANGS;
     fake_break(world, 0, "Connection reset by peer");
     assert_int_equal(rl_core_held(&world->core, world->now_us), 1);
@@ -385,7 +385,7 @@ TEST(released_lease_is_no_loss) {
   for (unsigned i = 0; i < COUNT_OF(ways); i++) {
     fake_world *world = fake_world_new(3);
     rl_lock *lock = plain(world);
-    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_error(fake_acquire(world, lock), REDLOCK_OK);
     fake_pass(world, LEASE_US - 1);
     ways[i](world, lock);
     fake_settle(world);
@@ -401,7 +401,7 @@ TEST(node_is_reported_up_and_down_once) {
   fake_world *world = eventful(3);
   world->nodes[1].policy = FAKE_REFUSES;
   rl_lock *lock = plain(world);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   for (unsigned i = 0; i < 20; i++) { /* tries again and again */
     fake_pass(world, SECONDS / 2);
     fake_settle(world);
@@ -425,7 +425,7 @@ TEST(node_is_reported_up_and_down_once) {
 TEST(closed_idle_connection_is_not_reported_down) {
   fake_world *world = eventful(1);
   rl_lock *lock = plain(world);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_int_equal(next_event(world, NULL), REDLOCK_EVENT_UP);
   fake_break(world, 0, "the node closed the connection");
   fake_settle(world);
@@ -439,7 +439,7 @@ TEST(child_begins_at_zero) {
   static const rl_node_stats nothing_of_node = {0};
   fake_world *world = eventful(3);
   rl_lock *lock = plain(world);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   for (unsigned i = 0; i < world->count; i++) {
     world->nodes[i].connected = false;
     world->nodes[i].queued = 0;
@@ -451,7 +451,7 @@ TEST(child_begins_at_zero) {
   assert_memory_equal(stats_of(world, 0), &nothing_of_node, sizeof nothing_of_node);
   assert_int_equal(rl_core_held(&world->core, world->now_us), 0);
   assert_null(rl_events_take(world->core.events));
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_int_equal(ended(world, RL_STATS_ACQUIRE)->ok, 1);
   assert_int_equal(stats_of(world, 0)->connections, 1);
   assert_int_equal(next_event(world, NULL), REDLOCK_EVENT_UP);
@@ -460,7 +460,7 @@ TEST(child_begins_at_zero) {
 TEST(close_keeps_the_counters) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = plain(world);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   rl_core_close(&world->core, world->now_us);
   fake_settle(world);
   rl_core_reset(&world->core);

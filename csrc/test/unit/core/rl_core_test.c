@@ -13,7 +13,7 @@ static const char KEY[] = "orders:42";
 
 static rl_lock *held(fake_world *world, const redlock_options *options) {
   rl_lock *lock = fake_lock(world, KEY, options);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   return lock;
 }
 
@@ -215,7 +215,7 @@ TEST(output_is_taken_in_any_pieces) {
   size_t used = 0;
   size_t length;
   const char *output;
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   world->nodes[0].blocked = true;
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_turn(world);
@@ -339,7 +339,7 @@ TEST(outstanding_replies_are_bounded_and_leave_room_for_releases) {
   redlock_options options = fake_once();
   options.node_timeout_us = 60 * SECONDS;
   rl_lock *held = fake_lock(world, "held", &options);
-  assert_error(fake_hold(world, held), REDLOCK_OK);
+  assert_error(fake_acquire(world, held), REDLOCK_OK);
   world->nodes[0].blocked = true;
   rl_lock *lock = fake_lock(world, KEY, &options);
   unsigned launched = 0;
@@ -411,7 +411,7 @@ TEST(forgotten_script_without_room_is_an_error) {
   for (unsigned releasing = 0; releasing <= 1; releasing++) {
     fake_world *world = fake_world_new(1);
     rl_lock *lock = fake_lock(world, KEY, NULL);
-    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_error(fake_acquire(world, lock), REDLOCK_OK);
     world->core.nodes[0]->link.knows[RL_SCRIPT_EXTEND] = true;
     world->core.nodes[0]->link.knows[RL_SCRIPT_RELEASE] = true;
     assert_error(releasing ? rl_lock_release(lock, world->now_us, false)

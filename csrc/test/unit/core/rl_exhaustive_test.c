@@ -342,7 +342,7 @@ static fake_world *warm(unsigned count, rl_lock **lock, int retry_count) {
   options.retry_jitter_us = REDLOCK_DURATION_NONE;
   fake_world *world = fake_world_new(count);
   rl_lock *first = fake_lock(world, "warm", NULL);
-  assert_error(fake_hold(world, first), REDLOCK_OK);
+  assert_error(fake_acquire(world, first), REDLOCK_OK);
   rl_lock_free(first, world->now_us);
   fake_settle(world);
   *lock = fake_lock(world, KEY, &options);
@@ -423,7 +423,7 @@ static int extend_case(const plan *first, const plan *second, bool as_other, boo
   replies sent;
   plan last = *first;
   fake_world *world = warm(first->count, &lock, 0);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   world->now_us = near_end ? lock->deadline_us - 25 * MS : world->now_us + SECONDS;
   int end = extend_round(world, lock, first, as_other, NULL, &sent);
   if (end != REDLOCK_OK && end != REDLOCK_E_EXPIRED && second != NULL) {
@@ -531,7 +531,7 @@ static int release_case(const plan *first, const plan *second, bool as_other) {
   char token[REDLOCK_TOKEN_LENGTH + 1];
   plan last = *first;
   fake_world *world = warm(first->count, &lock, 0);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   memcpy(token, rl_attempt_token(lock->lease), sizeof token);
   int end = release_round(world, lock, first, as_other, &sent);
   if (end == REDLOCK_OK || end == REDLOCK_E_LOST) {

@@ -18,7 +18,7 @@ static void assert_message(const rl_lock *lock, const char *expected) {
 static rl_lock *held(fake_world *world) {
   redlock_options once = fake_once();
   rl_lock *lock = fake_lock(world, KEY, &once);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   return lock;
 }
 
@@ -114,7 +114,7 @@ TEST(extend_and_release_have_their_own_words) {
   answer(world, lock, true, &lost);
   assert_message(lock, "'orders:42' is lost: 1 of 1 nodes no longer have its token: 10.0.0.1:6379");
   fake_settle(world);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   answer(world, lock, false, &error);
   assert_message(lock, "'orders:42': 0 of 1 nodes confirmed its release (1 needed): "
                        "10.0.0.1:6379: ERR x");
@@ -130,7 +130,7 @@ TEST(expired_message_names_the_cause) {
   assert_message(lock, "'orders:42': the majority came after 9900 ms, too late for a ttl of "
                        "10000 ms");
   fake_settle(world);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   world->now_us = lock->deadline_us;
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_EXPIRED);
   assert_message(lock, "'orders:42' was not extended: its lease had expired");
@@ -188,7 +188,7 @@ TEST(other_errors_use_their_sentences) {
   fake_settle(world);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
   assert_message(lock, "'orders:42': the lock is not held");
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_E_HELD);
   assert_message(lock, "'orders:42': the lock is held already");
   /* Inside nginx a lock that was given back keeps its result, and not which argument was wrong. */

@@ -182,7 +182,7 @@ static void memory_is_back(fake_world *world) {
   }
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_non_null(lock);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), world->count);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_settle(world);
@@ -195,7 +195,7 @@ static void play_busy(fake_world *world) {
   memory.armed = false;
   rl_lock *held = fake_lock(world, KEY, NULL);
   rl_lock *other = fake_lock(world, "other", NULL);
-  assert_error(fake_hold(world, held), REDLOCK_OK);
+  assert_error(fake_acquire(world, held), REDLOCK_OK);
   memory.armed = true;
   for (unsigned i = 0; i < world->count; i++) {
     world->nodes[i].blocked = true;
@@ -515,7 +515,7 @@ TEST(command_without_memory_leaves_nothing) {
     queued what = (queued)(i % 3);
     fake_world *world = fake_world_new(1);
     rl_lock *lock = fake_lock(world, KEY, NULL);
-    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_error(fake_acquire(world, lock), REDLOCK_OK);
     rl_node *node = world->core.nodes[0];
     rl_attempt *attempt = spare_attempt(world, lock);
     if (i < 3) {
@@ -607,7 +607,7 @@ TEST(free_of_a_nested_acquire_allocates_nothing) {
   redlock_options longer = {.ttl_us = 60 * SECONDS};
   assert_error(rl_reentry_set_owner(outer, world->now_us, "me", 2), REDLOCK_OK);
   assert_error(rl_reentry_set_owner(inner, world->now_us, "me", 2), REDLOCK_OK);
-  assert_error(fake_hold(world, outer), REDLOCK_OK);
+  assert_error(fake_acquire(world, outer), REDLOCK_OK);
   assert_error(rl_lock_acquire(inner, world->now_us, &longer, false), REDLOCK_OK);
   fake_turn(world);
   assert_int_equal(rl_lock_result(inner), REDLOCK_PENDING);
@@ -624,7 +624,7 @@ TEST(second_acquire_without_memory_does_not_count) {
   rl_lock *lock = fake_lock(world, KEY, NULL);
   redlock_options notified = {.notify_lost = REDLOCK_YES};
   assert_error(rl_reentry_set_owner(lock, world->now_us, "me", 2), REDLOCK_OK);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   for (size_t fail_at = 1; fail_at <= 2; fail_at++) {
     arm(fail_at, true);
     int error = rl_lock_acquire(lock, world->now_us, &notified, false);
@@ -639,7 +639,7 @@ TEST(second_acquire_without_memory_does_not_count) {
 /* Releases a lease while there is no memory for the command. */
 static rl_lock *release_without_memory(fake_world *world) {
   rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   rl_attempt *attempt = spare_attempt(world, lock);
   (void)fill_outstanding(world, 0, attempt);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
@@ -675,7 +675,7 @@ static void fail_each(bool (*test)(size_t fail_at, unsigned *failures)) {
 static bool forgotten_with(size_t fail_at, unsigned *failures) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   for (unsigned i = 0; i < 2; i++) {
     assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
     fake_turn(world);
@@ -714,7 +714,7 @@ TEST(script_without_memory_is_no_vote) {
 static bool healed_with(size_t fail_at, unsigned *failures) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   fake_store_remove(&world->nodes[2].store, KEY);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world);
@@ -926,7 +926,7 @@ static void operations_allocate_nothing(fake_world *world, const redlock_options
       arm(0, false);
     }
     part_counters(world);
-    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_error(fake_acquire(world, lock), REDLOCK_OK);
     assert_error(rl_lock_extend(lock, world->now_us, 0, true), REDLOCK_OK);
     fake_settle(world);
     assert_error(rl_lock_release(lock, world->now_us, true), REDLOCK_OK);
@@ -949,7 +949,7 @@ TEST(fencing_token_allocates_nothing_after_warm_up) {
 TEST(guard_allocates_nothing_after_warm_up) {
   fake_world *world = fake_world_new_guarded(3, 0);
   rl_lock *lock = fake_lock(world, KEY, NULL);
-  (void)fake_hold(world, lock);
+  (void)fake_acquire(world, lock);
   (void)rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
   fake_settle(world);
   fake_pass(world, 40 * SECONDS);

@@ -29,7 +29,7 @@ static int try_once(rl_lock *self) {
 static void hold_ab(unsigned count) {
   world = fake_world_new(count);
   lock = fake_lock_many(world, AB, 2, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
 }
 
 /* ------------------------------------------------------------------------------------ acquiring */
@@ -193,7 +193,7 @@ TEST(forgotten_script_is_sent_as_text_after_the_decision) {
   forgetful(3);
   world->nodes[0].store.forgot_several = world->nodes[1].store.forgot_several = false;
   assert_error(once(lock), REDLOCK_OK);
-  assert_error(majority_answers(), REDLOCK_OK);
+  assert_error(let_majority_answer(), REDLOCK_OK);
   world->now_us += 4 * SECONDS;
   assert_false(fake_answer(world, 2).by_text);
   fake_command command = fake_answer(world, 2);
@@ -356,7 +356,7 @@ TEST(lease_of_several_resources_is_auto_extended) {
   options.auto_extend = REDLOCK_YES;
   world = fake_world_new(3);
   lock = fake_lock_many(world, AB, 2, &options);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   for (unsigned second = 0; second < 60; second++) {
     fake_pass(world, SECONDS);
     fake_settle(world);

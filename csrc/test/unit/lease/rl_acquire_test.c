@@ -10,7 +10,7 @@
 /* --------------------------------------------------------------------------------- the decision */
 
 TEST(lease_is_measured_from_before_first_byte) {
-  begin_once(3);
+  open_world_and_begin_single_attempt(3);
   redlock_time start_us = world->now_us;
   world->now_us += 30 * MS;
   fake_answer(world, 0);
@@ -38,7 +38,7 @@ TEST(lease_is_measured_from_its_round) {
 /* For every N: held with the N/2+1st grant and not before, without waiting for the rest. */
 TEST(majority_decides_acquire) {
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
-    begin_once(count);
+    open_world_and_begin_single_attempt(count);
     for (unsigned granted = 1; granted <= count / 2 + 1; granted++) {
       assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
       assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
@@ -53,7 +53,7 @@ TEST(majority_decides_acquire) {
 /* For every N: with an even N, half of the nodes could still fail, and the lock be unavailable. */
 TEST(majority_of_refusals_decides) {
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
-    begin_once(count);
+    open_world_and_begin_single_attempt(count);
     unsigned enough = count / 2 + 1;
     for (unsigned refused = 1; refused <= enough; refused++) {
       assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
@@ -70,7 +70,7 @@ TEST(majority_of_refusals_decides) {
  */
 TEST(errors_decide_once_no_majority_is_possible) {
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
-    begin_once(count);
+    open_world_and_begin_single_attempt(count);
     unsigned enough = count - count / 2;
     for (unsigned failed = 1; failed <= enough; failed++) {
       assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
@@ -81,7 +81,7 @@ TEST(errors_decide_once_no_majority_is_possible) {
 }
 
 TEST(refusal_and_failure_of_three_are_taken) {
-  begin_once(3);
+  open_world_and_begin_single_attempt(3);
   fake_answer(world, 0);
   fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
   fake_answer(world, 1);
@@ -93,7 +93,7 @@ TEST(refusal_and_failure_of_three_are_taken) {
 TEST(late_majority_is_expired_and_released) {
   redlock_options options = fake_once();
   options.node_timeout_us = 20 * SECONDS;
-  begin(3, &options);
+  open_world_and_begin_acquire(3, &options);
   fake_answer(world, 0);
   world->now_us += LEASE_US; /* Exactly at the deadline there is no validity left. */
   fake_reply(world, 1, "+OK\r\n");
@@ -108,7 +108,7 @@ TEST(late_majority_is_expired_and_released) {
 TEST(majority_one_microsecond_before_deadline_is_a_lock) {
   redlock_options options = fake_once();
   options.node_timeout_us = 20 * SECONDS;
-  begin(3, &options);
+  open_world_and_begin_acquire(3, &options);
   redlock_time end_us = world->now_us + LEASE_US;
   /* The replies come byte by byte: silence would end their connections. */
   for (const char *byte = "+OK\r"; *byte != '\0'; byte++) {
@@ -127,7 +127,7 @@ TEST(majority_one_microsecond_before_deadline_is_a_lock) {
 TEST(ttl_within_drift_is_expired_and_sends_nothing) {
   redlock_options options = fake_once();
   options.ttl_us = 2 * MS;
-  begin(3, &options);
+  open_world_and_begin_acquire(3, &options);
   assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(world->nodes[i].sets, 0);
@@ -137,7 +137,7 @@ TEST(ttl_within_drift_is_expired_and_sends_nothing) {
 TEST(lock_delay_lengthens_key_and_not_lease) {
   redlock_options options = fake_once();
   options.lock_delay_us = 1500 * MS + 1;
-  begin(1, &options);
+  open_world_and_begin_acquire(1, &options);
   redlock_time start_us = world->now_us;
   assert_int_equal(fake_answer(world, 0).ttl_ms, 11501);
   assert_int_equal(lock->deadline_us, start_us + LEASE_US);
@@ -147,7 +147,7 @@ TEST(prefix_precedes_resource) {
   world = calloc(1, sizeof *world);
   assert_non_null(world);
   assert_int_equal(fake_world_open(world, 1, "app:"), REDLOCK_OK);
-  start_once();
+  begin_single_attempt();
   assert_string_equal(fake_take(world, 0).key, "app:orders:42");
   fake_world_close(world);
   free(world);
@@ -173,7 +173,7 @@ TEST(resource_is_any_bytes) {
 /* ------------------------------------------------------------------------------ after a failure */
 
 TEST(failed_attempt_is_released_on_each_node_that_got_it) {
-  begin_once(5);
+  open_world_and_begin_single_attempt(5);
   char token[FAKE_TOKEN_MAX + 1];
   memcpy(token, world->nodes[0].queue[0].token, sizeof token);
   for (unsigned i = 1; i <= 3; i++) {
@@ -205,7 +205,7 @@ TEST(failed_attempt_is_released_on_each_node_that_got_it) {
 }
 
 TEST(silent_node_gets_release) {
-  begin_once(3);
+  open_world_and_begin_single_attempt(3);
   fake_answer(world, 0);
   fake_pass(world, 100 * MS - 1);
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
@@ -224,8 +224,8 @@ TEST(each_attempt_draws_its_own_token) {
   redlock_options options = fake_once();
   options.retry_count = 2;
   char tokens[3][REDLOCK_TOKEN_LENGTH + 1];
-  let_other_hold(1, REDLOCK_NEVER);
-  start(&options);
+  let_other_client_hold(1, REDLOCK_NEVER);
+  begin_acquire_of_new_lock(&options);
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
     assert_int_equal(fake_next(world, 0), FAKE_SET);
@@ -247,7 +247,7 @@ TEST(late_grant_does_not_count_in_next_attempt) {
   options.retry_jitter_us = REDLOCK_DURATION_NONE;
   fake_store_put(&world->nodes[1].store, KEY, OTHER, REDLOCK_NEVER);
   fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
-  start(&options);
+  begin_acquire_of_new_lock(&options);
   fake_answer(world, 1);
   fake_answer(world, 2);
   fake_pass(world, MS);
@@ -268,7 +268,7 @@ TEST(late_grant_does_not_count_in_next_attempt) {
 
 TEST(broken_connection_makes_vote_unknown_and_next_one_sends_release) {
   char reply[FAKE_REPLY_MAX];
-  begin_once(3);
+  open_world_and_begin_single_attempt(3);
   (void)fake_execute(world, 0, reply); /* executed; the reply is lost */
   fake_break(world, 0, "Connection reset by peer");
   assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_UNKNOWN);
@@ -289,7 +289,7 @@ TEST(broken_connection_makes_vote_unknown_and_next_one_sends_release) {
 }
 
 TEST(unknown_vote_is_not_granted) {
-  begin_once(3);
+  open_world_and_begin_single_attempt(3);
   fake_answer(world, 0);
   fake_break(world, 1, "Connection reset by peer");
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
@@ -343,7 +343,7 @@ static const reply_case reply_cases[] = {
 TEST(only_ok_grants) {
   for (unsigned i = 0; i < COUNT_OF(reply_cases); i++) {
     const reply_case *row = &reply_cases[i];
-    begin_once(2);
+    open_world_and_begin_single_attempt(2);
     unsigned before = world->nodes[0].connections;
     fake_reply(world, 0, row->reply);
     assert_int_equal(lock->votes[0].vote, row->vote);
@@ -378,7 +378,7 @@ TEST(quoted_token_is_masked_in_votes) {
     char begins[9];
     redlock_options options = fake_once();
     options.label = i % 2 == 0 ? NULL : "host a, pid 7";
-    begin(1, &options);
+    open_world_and_begin_acquire(1, &options);
     const char *token = rl_attempt_token(lock->attempt);
     assert_string_equal(token + REDLOCK_TOKEN_LENGTH, i % 2 == 0 ? "" : ":host a, pid 7");
     (void)snprintf(begins, sizeof begins, "%.8s", token);
@@ -447,7 +447,7 @@ TEST(label_of_unprintable_bytes_is_refused) {
 }
 
 TEST(unexpected_reply_ends_connection) {
-  begin_once(3);
+  open_world_and_begin_single_attempt(3);
   fake_reply(world, 0, "+OK\r\n+OK\r\n");
   assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_GRANTED);
   assert_int_equal(world->nodes[0].connections, 2);

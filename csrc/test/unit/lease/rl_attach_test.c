@@ -30,7 +30,7 @@ static void detach(void) {
 }
 
 static void hold_and_detach(unsigned count, const redlock_options *options) {
-  hold(count, options);
+  open_world_with_lease(count, options);
   detach();
 }
 
@@ -85,7 +85,7 @@ TEST(second_attach_finds_no_lease) {
   fake_settle(world);
   assert_error(attach(&second), REDLOCK_E_LOST);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_error(fake_hold(world, first), REDLOCK_OK);
+  assert_error(fake_acquire(world, first), REDLOCK_OK);
   assert_error(attach(&second), REDLOCK_E_LOST);
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(first->lease)), 5);
 }
@@ -186,8 +186,8 @@ TEST(attach_by_minority_releases_fresh_token) {
 
 /* Of three nodes the last has not answered yet. */
 static void detach_from_two(void) {
-  begin(3, NULL);
-  assert_error(majority_answers(), REDLOCK_OK);
+  open_world_and_begin_acquire(3, NULL);
+  assert_error(let_majority_answer(), REDLOCK_OK);
   detach();
 }
 
@@ -253,7 +253,7 @@ TEST(only_lasting_lease_is_detached) {
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_BUSY);
   fake_settle(world);
-  let_other_hold(2, REDLOCK_NEVER);
+  let_other_client_hold(2, REDLOCK_NEVER);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_settle(world);
   assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_LOST);
@@ -298,7 +298,7 @@ TEST(several_resources_are_attached_together) {
   for (unsigned lost = 0; lost <= 3; lost++) {
     world = fake_world_new(3);
     lock = fake_lock_many(world, names, 3, NULL);
-    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_error(fake_acquire(world, lock), REDLOCK_OK);
     detach();
     for (unsigned i = 0; i < lost; i++) {
       fake_store_remove(&world->nodes[i].store, names[i]); /* another one on each */

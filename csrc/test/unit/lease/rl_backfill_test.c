@@ -12,18 +12,18 @@ static void take_behind(void) {
   world = fake_world_new(3);
   redlock_options once = fake_once();
   fake_begin_acquire(world, fake_lock(world, "first", &once));
-  answer_majority();
+  (void)let_majority_answer();
   fake_pass(world, 101 * MS);
-  start_once();
-  assert_error(majority_answers(), REDLOCK_OK);
+  begin_single_attempt();
+  assert_error(let_majority_answer(), REDLOCK_OK);
 }
 
 /* The more nodes hold the key, the more of them may forget it. */
 TEST(backfill_asks_a_node_that_comes_up_after_the_decision) {
   world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
-  start_once();
-  assert_error(majority_answers(), REDLOCK_OK);
+  begin_single_attempt();
+  assert_error(let_majority_answer(), REDLOCK_OK);
   redlock_time deadline_us = lock->deadline_us;
   fake_pass(world, 500 * MS);
   fake_reply(world, 2, "+OK\r\n"); /* the handshake */
@@ -46,13 +46,13 @@ TEST(backfill_sets_the_rest_of_the_ttl) {
       options.lock_delay_us = delayed ? 250 * MS : 0;
       world = fake_world_new(3);
       world->nodes[2].policy = FAKE_SILENT;
-      start(&options);
-      assert_error(majority_answers(), REDLOCK_OK);
+      begin_acquire_of_new_lock(&options);
+      assert_error(let_majority_answer(), REDLOCK_OK);
       fake_pass(world, waits_us[i]);
       fake_reply(world, 2, "+OK\r\n"); /* the handshake */
       fake_answer(world, 2);
       redlock_time end_us = FAKE_START_US + 10 * SECONDS + options.lock_delay_us;
-      assert_true(expiry(2) >= end_us && expiry(2) < end_us + MS);
+      assert_true(key_expiry(2) >= end_us && key_expiry(2) < end_us + MS);
       assert_true(fake_world_end(world));
     }
   }
@@ -61,7 +61,7 @@ TEST(backfill_sets_the_rest_of_the_ttl) {
 static void assert_joined(rl_lock *self) {
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(self->lease)), world->count);
   assert_int_equal(self->votes[2].vote, REDLOCK_VOTE_GRANTED);
-  assert_true(expiry(2) >= self->deadline_us);
+  assert_true(key_expiry(2) >= self->deadline_us);
   assert_error(release(self), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
 }
@@ -81,7 +81,7 @@ TEST(backfill_asks_a_node_that_has_caught_up) {
 TEST(extend_does_not_heal_a_node_in_backfill) {
   take_behind();
   begin_extend(0);
-  assert_error(majority_answers(), REDLOCK_OK);
+  assert_error(let_majority_answer(), REDLOCK_OK);
   (void)fake_answer(world, 2); /* its outstanding command */
   fake_pass(world, 100 * MS);
   assert_int_equal(world->nodes[2].sets, 2); /* it joins */
@@ -97,15 +97,15 @@ TEST(backfill_skips_a_node_that_is_behind) {
   world = fake_world_new(3);
   rl_lock *first = fake_lock(world, "first", &once);
   fake_begin_acquire(world, first);
-  answer_majority();
+  (void)let_majority_answer();
   fake_pass(world, 101 * MS);
   once.node_timeout_us = 10 * MS;
   lock = fake_lock(world, KEY, &once);
   fake_begin_acquire(world, lock);
-  assert_error(majority_answers(), REDLOCK_OK);
+  assert_error(let_majority_answer(), REDLOCK_OK);
   assert_error(rl_lock_extend(first, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world); /* to node 2 as well */
-  answer_majority();
+  (void)let_majority_answer();
   fake_pass(world, 120 * MS);
   (void)fake_answer(world, 2); /* the SET of |first|; the extend has been outstanding for 120 ms */
   fake_pass(world, 100 * MS);
@@ -127,13 +127,13 @@ TEST(backfill_visits_all_locks_every_100_ms_at_most) {
   /* It answers only when the next lock has been taken without it. */
   rl_lock_free(lock, world->now_us);
   fake_turn(world);
-  answer_majority();
+  (void)let_majority_answer();
   redlock_options quick = fake_once();
   quick.node_timeout_us = MS;
   rl_lock *next = fake_lock(world, "next", &quick);
   fake_pass(world, 6 * MS);
   fake_begin_acquire(world, next);
-  answer_majority();
+  (void)let_majority_answer();
   assert_error(rl_lock_result(next), REDLOCK_OK);
   unsigned sets = world->nodes[2].sets;
   while (world->nodes[2].queued > 0) {
@@ -178,8 +178,8 @@ TEST(backfill_asks_a_node_that_is_back) {
   for (unsigned refused = 0; refused <= 1; refused++) {
     world = fake_world_new(3);
     world->nodes[2].policy = refused ? FAKE_REFUSES : FAKE_HANGS;
-    start_once();
-    assert_error(majority_answers(), REDLOCK_OK);
+    begin_single_attempt();
+    assert_error(let_majority_answer(), REDLOCK_OK);
     fake_pass(world, 4 * SECONDS); /* longer than a connection may take */
     world->nodes[2].policy = FAKE_ACCEPTS;
     fake_pass(world, SECONDS);
@@ -193,7 +193,7 @@ TEST(backfill_joins_an_extended_lease) {
   for (unsigned failed = 0; failed <= 1; failed++) {
     world = fake_world_new(3);
     world->nodes[2].policy = FAKE_REFUSES;
-    start_once();
+    begin_single_attempt();
     fake_answer(world, 0);
     fake_answer(world, 1);
     fake_pass(world, 2 * SECONDS);
@@ -208,16 +208,16 @@ TEST(backfill_joins_an_extended_lease) {
     fake_pass(world, SECONDS);
     fake_settle(world);
     assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
-    assert_int_equal(expiry(2), FAKE_START_US + (failed ? 10 : 22) * SECONDS);
+    assert_int_equal(key_expiry(2), FAKE_START_US + (failed ? 10 : 22) * SECONDS);
     assert_error(extend(lock, 30 * SECONDS), REDLOCK_OK);
-    assert_int_equal(expiry(2), world->now_us + 30 * SECONDS);
+    assert_int_equal(key_expiry(2), world->now_us + 30 * SECONDS);
   }
 }
 
 /* The node may have executed the SET: sent again, it could be executed after its release. */
 TEST(backfill_skips_a_node_that_disconnected_during_its_set) {
-  begin_once(3);
-  assert_error(majority_answers(), REDLOCK_OK);
+  open_world_and_begin_single_attempt(3);
+  assert_error(let_majority_answer(), REDLOCK_OK);
   assert_int_equal(world->nodes[2].sets, 1);
   fake_break(world, 2, "Connection reset by peer");
   fake_pass(world, SECONDS);
@@ -231,8 +231,8 @@ TEST(backfill_ends_with_the_lease) {
   for (unsigned what = 0; what < 6; what++) {
     world = fake_world_new(3);
     world->nodes[2].policy = FAKE_SILENT;
-    start_once();
-    assert_error(majority_answers(), REDLOCK_OK);
+    begin_single_attempt();
+    assert_error(let_majority_answer(), REDLOCK_OK);
     if (what == 0) {
       world->now_us = lock->deadline_us;
       rl_core_input(&world->core, 2, world->now_us, FAKE_HANDSHAKE, strlen(FAKE_HANDSHAKE));
@@ -282,8 +282,8 @@ static void owe_releases(unsigned node, unsigned count, size_t length) {
 TEST(backfill_skips_a_node_with_a_full_queue) {
   world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
-  start_once();
-  assert_error(majority_answers(), REDLOCK_OK);
+  begin_single_attempt();
+  assert_error(let_majority_answer(), REDLOCK_OK);
   owe_releases(2, RL_LINK_OUTPUT_ACQUIRE_MAX / REDLOCK_KEY_MAX, REDLOCK_KEY_MAX);
   world->nodes[2].blocked = true;
   rl_core_input(&world->core, 2, world->now_us, FAKE_HANDSHAKE, strlen(FAKE_HANDSHAKE));
@@ -299,8 +299,8 @@ TEST(backfill_skips_a_node_with_a_full_queue) {
 TEST(backfill_waits_for_outstanding_replies) {
   world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
-  start_once();
-  assert_error(majority_answers(), REDLOCK_OK);
+  begin_single_attempt();
+  assert_error(let_majority_answer(), REDLOCK_OK);
   owe_releases(2, RL_BACKFILL_WINDOW, 1);
   world->nodes[2].blocked = true;
   rl_core_input(&world->core, 2, world->now_us, FAKE_HANDSHAKE, strlen(FAKE_HANDSHAKE));

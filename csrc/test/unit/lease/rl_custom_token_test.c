@@ -20,14 +20,14 @@ static rl_lock *lock_with_token(const redlock_options *options) {
 TEST(custom_token_serves_one_acquire) {
   world = fake_world_new(3);
   lock = lock_with_token(NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_int_equal(fake_holders(world, KEY, MINE), 3);
   assert_string_equal(rl_attempt_token(lock->lease), MINE);
   assert_int_equal(lock->lease->token_length, strlen(MINE));
   assert_error(extend(lock, 0), REDLOCK_OK);
   assert_error(release(lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_int_equal(lock->lease->token_length, REDLOCK_TOKEN_LENGTH);
 }
 
@@ -35,9 +35,9 @@ TEST(custom_token_serves_one_acquire) {
 TEST(acquire_with_custom_token_is_tried_once) {
   redlock_options often = {.retry_count = 100};
   world = fake_world_new(3);
-  let_other_hold(2, REDLOCK_NEVER);
+  let_other_client_hold(2, REDLOCK_NEVER);
   lock = lock_with_token(&often);
-  assert_error(fake_hold(world, lock), REDLOCK_E_TAKEN);
+  assert_error(fake_acquire(world, lock), REDLOCK_E_TAKEN);
   fake_pass(world, 5 * SECONDS);
   fake_settle(world);
   for (unsigned i = 0; i < 3; i++) {
@@ -53,7 +53,7 @@ TEST(node_with_same_custom_token_is_not_released) {
     fake_store_put(&world->nodes[i].store, KEY, MINE, REDLOCK_NEVER);
   }
   lock = lock_with_token(NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_E_TAKEN);
+  assert_error(fake_acquire(world, lock), REDLOCK_E_TAKEN);
   rl_lock_free(lock, world->now_us);
   fake_settle(world);
   assert_int_equal(fake_holders(world, KEY, MINE), 3);
@@ -78,7 +78,7 @@ static void by_errors(void) {
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
 }
 
-static void (*const ends[])(void) = {by_cancelling,         by_freeing, by_closing, by_time,
+static void (*const ends[])(void) = {cancel_operation,      free_lock, close_core, by_time,
                                      by_broken_connections, by_errors};
 
 /* A key of another client with the same token looks like our own, unless the SET was answered. */
@@ -119,7 +119,7 @@ TEST(failed_acquire_releases_keys_it_certainly_set) {
 TEST(node_that_lost_key_is_healed_by_automatic_extend) {
   world = fake_world_new(3);
   lock = lock_with_token(NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   fake_store_remove(&world->nodes[2].store, KEY);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_settle(world);
@@ -127,12 +127,12 @@ TEST(node_that_lost_key_is_healed_by_automatic_extend) {
 }
 
 TEST(refused_acquire_uses_token_up) {
-  hold(1, NULL);
+  open_world_with_lease(1, NULL);
   assert_error(rl_custom_token_set(lock, MINE, strlen(MINE)), REDLOCK_OK);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_E_HELD);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_settle(world);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_int_equal(lock->lease->token_length, REDLOCK_TOKEN_LENGTH);
 }
 
@@ -160,11 +160,11 @@ TEST(second_custom_token_replaces_first) {
   rl_lock *other = fake_lock(world, "other", NULL);
   assert_error(rl_custom_token_set(other, OTHER, strlen(OTHER)), REDLOCK_OK);
   assert_error(rl_custom_token_set(lock, "x", 1), REDLOCK_OK);
-  assert_error(fake_hold(world, third), REDLOCK_OK);
+  assert_error(fake_acquire(world, third), REDLOCK_OK);
   assert_int_equal(third->lease->token_length, REDLOCK_TOKEN_LENGTH);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_string_equal(rl_attempt_token(lock->lease), "x");
-  assert_error(fake_hold(world, other), REDLOCK_OK);
+  assert_error(fake_acquire(world, other), REDLOCK_OK);
   assert_string_equal(rl_attempt_token(other->lease), OTHER);
 }
 

@@ -9,19 +9,19 @@
 
 /* An extend shortens no key either, and a healed key lives to the old deadline. */
 TEST(extend_never_shortens_lease) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   fake_store_remove(&world->nodes[0].store, KEY);
   assert_error(extend(lock, SECONDS), REDLOCK_OK);
   assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
   for (unsigned i = 0; i < 3; i++) {
-    assert_int_equal(expiry(i), FAKE_START_US + 10 * SECONDS);
+    assert_int_equal(key_expiry(i), FAKE_START_US + 10 * SECONDS);
   }
 }
 
 /* For every N: the extend waits for a majority only. */
 TEST(majority_decides_extend) {
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
-    hold(count, NULL);
+    open_world_with_lease(count, NULL);
     world->now_us += SECONDS;
     begin_extend(0);
     for (unsigned i = 0; i <= count / 2; i++) {
@@ -33,7 +33,7 @@ TEST(majority_decides_extend) {
 }
 
 TEST(failed_extend_changes_nothing) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   world->now_us += SECONDS;
   begin_extend(0);
   fake_reply(world, 0, "-MISCONF Errors writing to disk\r\n");
@@ -54,8 +54,8 @@ TEST(failed_extend_changes_nothing) {
 
 /* The denials of a majority prove that another client may have the lock. */
 TEST(lease_that_majority_denies_ends_at_once) {
-  hold(5, NULL);
-  let_other_hold(3, REDLOCK_NEVER);
+  open_world_with_lease(5, NULL);
+  let_other_client_hold(3, REDLOCK_NEVER);
   begin_extend(0);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
@@ -71,7 +71,7 @@ TEST(lease_that_majority_denies_ends_at_once) {
 
 TEST(lost_lock_reports_lost_until_released_or_acquired) {
   char message[256];
-  hold(1, NULL);
+  open_world_with_lease(1, NULL);
   fake_store_remove(&world->nodes[0].store, KEY);
   assert_error(extend(lock, 0), REDLOCK_E_LOST);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_LOST);
@@ -80,10 +80,10 @@ TEST(lost_lock_reports_lost_until_released_or_acquired) {
                       "'orders:42' is lost: 1 of 1 nodes no longer have its token: 10.0.0.1:6379");
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_NOT_HELD);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   fake_store_remove(&world->nodes[0].store, KEY);
   assert_error(extend(lock, 0), REDLOCK_E_LOST);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
 }
 
@@ -92,7 +92,7 @@ TEST(late_denials_end_lease) {
   for (unsigned cancelled = 0; cancelled <= 1; cancelled++) {
     char before[256];
     char after[256];
-    hold(3, NULL);
+    open_world_with_lease(3, NULL);
     fake_store_remove(&world->nodes[0].store, KEY);
     fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
     begin_extend(0);
@@ -121,7 +121,7 @@ TEST(late_denials_end_lease) {
 
 /* Two nodes deny in round 1, and two more in round 2: no round has a majority of the five. */
 TEST(denials_of_two_rounds_do_not_add_up) {
-  hold(5, NULL);
+  open_world_with_lease(5, NULL);
   begin_extend(0);
   fake_reply(world, 0, ":0\r\n");
   fake_reply(world, 1, ":0\r\n");
@@ -138,7 +138,7 @@ TEST(denials_of_two_rounds_do_not_add_up) {
 }
 
 TEST(key_of_another_type_is_denied) {
-  hold(1, NULL);
+  open_world_with_lease(1, NULL);
   fake_store_put(&world->nodes[0].store, KEY, "", REDLOCK_NEVER);
   begin_extend(0);
   (void)fake_answer(world, 0);
@@ -152,7 +152,7 @@ TEST(majority_at_old_deadline_does_not_count) {
   for (unsigned late = 0; late <= 1; late++) {
     redlock_options options = fake_once();
     options.node_timeout_us = 5 * SECONDS;
-    hold(3, &options);
+    open_world_with_lease(3, &options);
     world->now_us = lock->deadline_us - 10 * MS;
     begin_extend(0);
     (void)fake_answer(world, 0);
@@ -170,7 +170,7 @@ TEST(majority_at_old_deadline_does_not_count) {
 }
 
 TEST(round_of_extend_ends_at_old_deadline) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   world->now_us = lock->deadline_us - 10 * MS;
   begin_extend(0);
   fake_pass(world, 10 * MS - 1);
@@ -180,7 +180,7 @@ TEST(round_of_extend_ends_at_old_deadline) {
 }
 
 TEST(confirmations_after_round_revive_no_lease) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   world->now_us = lock->deadline_us - 10 * MS;
   begin_extend(0);
   fake_pass(world, 10 * MS);
@@ -191,7 +191,7 @@ TEST(confirmations_after_round_revive_no_lease) {
 }
 
 TEST(expired_lease_is_not_extended) {
-  hold(1, NULL);
+  open_world_with_lease(1, NULL);
   world->now_us = lock->deadline_us;
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_EXPIRED);
   assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
@@ -200,7 +200,7 @@ TEST(expired_lease_is_not_extended) {
 }
 
 TEST(lease_that_expires_before_the_round_is_not_extended) {
-  hold(1, NULL);
+  open_world_with_lease(1, NULL);
   world->now_us = lock->deadline_us - 1;
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   world->now_us++;
@@ -213,7 +213,7 @@ TEST(extend_needs_lease) {
   world = fake_world_new(1);
   lock = fake_lock(world, KEY, NULL);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_NOT_HELD);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_error(rl_lock_extend(lock, world->now_us, 999, false), REDLOCK_E_INVALID);
   assert_error(rl_lock_extend(lock, world->now_us, REDLOCK_NEVER, false), REDLOCK_E_INVALID);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
@@ -225,7 +225,7 @@ TEST(extend_needs_lease) {
 /* ----------------------------------------------------------------------------------- the rounds */
 
 TEST(late_confirmation_does_not_count_in_next_round) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   world->now_us += SECONDS;
   begin_extend(0);
   fake_pass(world, 100 * MS);
@@ -237,12 +237,12 @@ TEST(late_confirmation_does_not_count_in_next_round) {
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
   assert_int_equal(lock->quorum.granted, 0);
   assert_int_equal(lock->deadline_us, FAKE_START_US + LEASE_US);
-  assert_error(majority_answers(), REDLOCK_OK);
+  assert_error(let_majority_answer(), REDLOCK_OK);
   assert_int_equal(lock->deadline_us, FAKE_START_US + 1100 * MS + LEASE_US);
 }
 
 TEST(late_confirmation_does_not_revive_failed_extend) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   world->now_us += SECONDS;
   begin_extend(0);
   fake_pass(world, 100 * MS);
@@ -255,7 +255,7 @@ TEST(late_confirmation_does_not_revive_failed_extend) {
 /* -------------------------------------------------------------------------------------- healing */
 
 TEST(lost_key_is_healed_only_after_majority) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   fake_store_remove(&world->nodes[0].store, KEY);
   begin_extend(0);
   (void)fake_answer(world, 0); /* 0: it has no such key */
@@ -276,17 +276,17 @@ TEST(lost_key_is_healed_only_after_majority) {
 }
 
 TEST(node_that_denies_after_decision_is_healed) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   fake_store_remove(&world->nodes[2].store, KEY);
   begin_extend(0);
-  assert_error(majority_answers(), REDLOCK_OK);
+  assert_error(let_majority_answer(), REDLOCK_OK);
   fake_settle(world);
   assert_int_equal(world->nodes[2].sets, 2);
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
 }
 
 TEST(failed_extend_heals_no_key) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   fake_store_remove(&world->nodes[0].store, KEY);
   begin_extend(0);
   (void)fake_answer(world, 0);
@@ -298,7 +298,7 @@ TEST(failed_extend_heals_no_key) {
 }
 
 TEST(node_with_error_is_not_healed) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   begin_extend(0);
   fake_reply(world, 0, "-OOM\r\n");
   fake_settle(world);
@@ -309,10 +309,10 @@ TEST(node_with_error_is_not_healed) {
 TEST(ended_lease_heals_no_key) {
   redlock_options options = fake_once();
   options.ttl_us = 100 * MS; /* a lease of 97 ms */
-  hold(3, &options);
+  open_world_with_lease(3, &options);
   fake_store_remove(&world->nodes[2].store, KEY);
   begin_extend(0);
-  assert_error(majority_answers(), REDLOCK_OK);
+  assert_error(let_majority_answer(), REDLOCK_OK);
   world->now_us = lock->deadline_us;
   (void)fake_answer(world, 2);
   assert_int_equal(lock->votes[2].vote, REDLOCK_VOTE_TAKEN);
@@ -323,7 +323,7 @@ TEST(healed_key_is_released_on_node_without_first_set) {
   world = fake_world_new(3);
   lock = fake_lock(world, KEY, NULL);
   world->nodes[2].policy = FAKE_REFUSES;
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_int_equal(lock->lease->sent, 1 | 2);
   world->nodes[2].policy = FAKE_ACCEPTS;
   fake_pass(world, SECONDS);
@@ -342,19 +342,19 @@ static void teach(void) {
 }
 
 TEST(script_that_denied_has_run) {
-  hold(1, NULL);
+  open_world_with_lease(1, NULL);
   fake_store_remove(&world->nodes[0].store, KEY);
   begin_extend(0);
   assert_true(fake_answer(world, 0).by_text);
   assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   begin_extend(0);
   assert_false(fake_answer(world, 0).by_text);
 }
 
 TEST(error_proves_nothing_about_script) {
   for (unsigned taught = 0; taught <= 1; taught++) {
-    hold(1, NULL);
+    open_world_with_lease(1, NULL);
     if (taught) {
       teach();
     }
@@ -366,7 +366,7 @@ TEST(error_proves_nothing_about_script) {
 }
 
 TEST(forgotten_script_is_sent_by_text_once) {
-  hold(1, NULL);
+  open_world_with_lease(1, NULL);
   teach();
   world->nodes[0].store.forgot_extend = true;
   begin_extend(7 * SECONDS);
@@ -379,7 +379,7 @@ TEST(forgotten_script_is_sent_by_text_once) {
 }
 
 TEST(noscript_to_text_is_error) {
-  hold(1, NULL);
+  open_world_with_lease(1, NULL);
   begin_extend(0);
   fake_reply(world, 0, "-NOSCRIPT No matching script.\r\n");
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
@@ -388,7 +388,7 @@ TEST(noscript_to_text_is_error) {
 }
 
 TEST(noscript_after_round_sends_nothing) {
-  hold(1, NULL);
+  open_world_with_lease(1, NULL);
   teach();
   begin_extend(0);
   fake_pass(world, 100 * MS);
@@ -406,11 +406,11 @@ TEST(noscript_after_round_sends_nothing) {
 
 TEST(noscript_after_lease_sends_nothing) {
   for (unsigned kind = 0; kind < 3; kind++) {
-    hold(3, NULL);
+    open_world_with_lease(3, NULL);
     teach();
     world->nodes[2].store.forgot_extend = true;
     begin_extend(0);
-    assert_error(majority_answers(), REDLOCK_OK);
+    assert_error(let_majority_answer(), REDLOCK_OK);
     unsigned before = world->nodes[2].extends;
     if (kind == 0) {
       world->now_us = lock->deadline_us - 1;
@@ -425,7 +425,7 @@ TEST(noscript_after_lease_sends_nothing) {
 }
 
 TEST(noscript_after_free_sends_nothing) {
-  hold(1, NULL);
+  open_world_with_lease(1, NULL);
   teach();
   begin_extend(0);
   rl_lock_free(lock, world->now_us);
@@ -439,7 +439,7 @@ TEST(noscript_after_free_sends_nothing) {
 TEST(reconnection_repeats_no_extend) {
   redlock_options options = fake_once();
   options.node_timeout_us = SECONDS;
-  hold(3, &options);
+  open_world_with_lease(3, &options);
   begin_extend(0);
   fake_break(world, 0, "Connection reset by peer");
   assert_int_equal(world->nodes[0].connections, 2);
@@ -460,7 +460,7 @@ TEST(only_integer_1_confirms_extend) {
                {"$-1\r\n", REDLOCK_VOTE_ERROR},          {"-LOADING\r\n", REDLOCK_VOTE_ERROR},
                {"-WRONGTYPE x\r\n", REDLOCK_VOTE_TAKEN}, {":4294967297\r\n", REDLOCK_VOTE_ERROR}};
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
-    hold(2, NULL);
+    open_world_with_lease(2, NULL);
     begin_extend(0);
     fake_reply(world, 0, cases[i].reply);
     assert_int_equal(lock->votes[0].vote, cases[i].vote);

@@ -40,7 +40,7 @@ static void acquiring(unsigned count) {
 static void hold_fenced(unsigned count) {
   open_world(count);
   lock = fake_lock(world, KEY, &FENCED);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
 }
 
 static uint64_t token_of(const rl_lock *self) {
@@ -76,7 +76,7 @@ TEST(first_proposal_uses_clock_of_program) {
   world->now_us += SECONDS;
   fake_begin_acquire(world, lock);
   assert_true(world->nodes[2].queue[0].fence == (clock_of() + 5000) / RL_FENCE_TICK_US);
-  assert_error(majority_answers(), REDLOCK_OK);
+  assert_error(let_majority_answer(), REDLOCK_OK);
   assert_true(token_of(lock) == (clock_of() + 5000) / RL_FENCE_TICK_US);
   assert_error(release(lock), REDLOCK_OK);
   world->now_us += SECONDS; /* From now on it goes by theirs. */
@@ -92,7 +92,7 @@ TEST(next_proposal_is_median_of_clocks) {
   world->nodes[2].store.ahead_us = EPOCH_US + 300;
   lock = fake_lock(world, KEY, &FENCED);
   rl_lock *other = fake_lock(world, "other", &FENCED);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   fake_pass(world, 5 * SECONDS);
   fake_begin_acquire(world, other);
   for (unsigned i = 0; i < 3; i++) {
@@ -107,7 +107,7 @@ TEST(proposal_exceeds_each_token_seen) {
   uint64_t seen = clock_of() + 500; /* The nodes' clocks will be behind that. */
   assert_error(release(lock), REDLOCK_OK);
   set_counter(1, KEY, seen - 1);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_true(token_of(lock) == seen);
   assert_error(release(lock), REDLOCK_OK);
   fake_begin_acquire(world, lock);
@@ -140,7 +140,7 @@ TEST(majority_confirms_greatest_number) {
   acquiring(3);
   uint64_t ahead = clock_of() + 7;
   set_counter(1, KEY, ahead - 1);
-  assert_error(majority_answers(), REDLOCK_PENDING);
+  assert_error(let_majority_answer(), REDLOCK_PENDING);
   assert_true(rl_lock_remaining(lock, world->now_us) == 0);
   assert_int_equal(fake_next(world, 1), FAKE_OTHER); /* It has said it. */
   assert_int_equal(fake_next(world, 0), FAKE_CONFIRM);
@@ -175,7 +175,7 @@ TEST(node_without_key_does_not_confirm) {
   set_counter(1, KEY, clock_of() + 6);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
-  let_other_hold(1, REDLOCK_NEVER);
+  let_other_client_hold(1, REDLOCK_NEVER);
   (void)fake_answer(world, 0);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_message(lock,
@@ -295,7 +295,7 @@ TEST(token_confirmed_after_deadline_grants_nothing) {
 }
 
 TEST(operation_ended_during_confirmation_leaves_nothing) {
-  static void (*const ways[])(void) = {by_cancelling, by_freeing, by_closing};
+  static void (*const ways[])(void) = {cancel_operation, free_lock, close_core};
   for (unsigned i = 0; i < COUNT_OF(ways); i++) {
     acquiring(3);
     set_counter(1, KEY, clock_of() + 6);
@@ -326,10 +326,10 @@ TEST(node_at_last_number_answers_error) {
   for (unsigned i = 0; i < 3; i++) {
     set_counter(i, KEY, MAX - 1);
   }
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_true(token_of(lock) == MAX);
   assert_error(release(lock), REDLOCK_OK);
-  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(fake_acquire(world, lock), REDLOCK_E_UNAVAILABLE);
   assert_message(lock, "'orders:42': 0 of 3 nodes granted it (2 needed): 10.0.0.1:6379: ERR no "
                        "fencing token is left; 10.0.0.2:6379: ERR no fencing token is left");
 }
@@ -408,7 +408,7 @@ TEST(node_without_script_gets_its_text) {
   assert_error(extend(lock, 0), REDLOCK_OK);
   assert_error(release(lock), REDLOCK_OK);
   set_counter(1, KEY, clock_of() + 6); /* CONFIRM is known from then on. */
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_error(release(lock), REDLOCK_OK);
   for (unsigned i = 0; i < 3; i++) {
     world->nodes[i].store.forgot_watched = true;
@@ -461,7 +461,7 @@ TEST(backfilled_node_gets_counter) {
   open_world(3);
   world->nodes[2].policy = FAKE_REFUSES;
   lock = fake_lock(world, KEY, &FENCED);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   uint64_t token = token_of(lock);
   world->nodes[2].policy = FAKE_ACCEPTS;
   fake_pass(world, 3 * SECONDS);
@@ -488,7 +488,7 @@ TEST(several_resources_share_token_above_all_counters) {
     set_counter(i, "a", clock_of() + 10);
     set_counter(i, "b", clock_of() + 40);
   }
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_true(token_of(lock) == clock_of() + 41);
   for (unsigned i = 0; i < 3; i++) {
     assert_true(fake_store_counter(&world->nodes[i].store, world->now_us, "a") == token_of(lock));
@@ -513,7 +513,7 @@ TEST(locks_of_one_owner_share_fencing_token) {
   open_world(3);
   rl_lock *outer = owned(&FENCED);
   rl_lock *inner = owned(NULL); /* It need not ask for it. */
-  assert_error(fake_hold(world, outer), REDLOCK_OK);
+  assert_error(fake_acquire(world, outer), REDLOCK_OK);
   uint64_t token = token_of(outer);
   assert_error(rl_lock_acquire(inner, world->now_us, NULL, false), REDLOCK_OK);
   assert_true(rl_fence_token(rl_ring_owner(inner)) == token);
@@ -530,7 +530,7 @@ TEST(unconfirmed_attempt_at_end_of_budget_has_message) {
   redlock_options options = {.fence = REDLOCK_YES, .wait_us = SECONDS, .node_timeout_us = SECONDS};
   open_world(3);
   lock = fake_lock(world, KEY, &options);
-  let_other_hold(3, world->now_us + 100 * MS);
+  let_other_client_hold(3, world->now_us + 100 * MS);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_settle(world);
   assert_int_equal(lock->phase, RL_PHASE_DELAY);
@@ -552,11 +552,11 @@ TEST(lock_acquired_again_shares_its_former_lease) {
   rl_lock *inner = owned(NULL);
   rl_lock *waits = owned(&options);
   rl_lock *remover = fake_lock(world, KEY, NULL);
-  let_other_hold(3, world->now_us + 50 * MS);
+  let_other_client_hold(3, world->now_us + 50 * MS);
   assert_error(rl_lock_acquire(waits, world->now_us, NULL, false), REDLOCK_OK);
   fake_settle(world);
   fake_pass(world, 60 * MS);
-  assert_error(fake_hold(world, outer), REDLOCK_OK);
+  assert_error(fake_acquire(world, outer), REDLOCK_OK);
   assert_error(rl_lock_acquire(inner, world->now_us, NULL, false), REDLOCK_OK);
   assert_error(rl_lock_ask(remover, world->now_us, RL_OPERATION_FORCE_RELEASE,
                            &(rl_question){.token = NULL, .token_length = REDLOCK_TOKEN_ANY}, false),
@@ -588,7 +588,7 @@ TEST(attached_lease_keeps_fencing_token) {
     set_counter(i, KEY, clock_of() + 900 * MS);
   }
   lock = fake_lock(world, KEY, &FENCED);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   uint64_t token = token_of(lock);
   assert_true(token == clock_of() + 900 * MS + 1);
   assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_OK);
@@ -618,7 +618,7 @@ TEST(taken_resource_of_several_is_named) {
   for (unsigned i = 0; i < 2; i++) {
     fake_store_put(&world->nodes[i].store, "b", OTHER, REDLOCK_NEVER);
   }
-  assert_error(fake_hold(world, lock), REDLOCK_E_TAKEN);
+  assert_error(fake_acquire(world, lock), REDLOCK_E_TAKEN);
   assert_message(
       lock,
       "the lock on 'a' and 1 more is taken: 2 of 3 nodes hold one of them for another client: 'b' "

@@ -3,17 +3,17 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "calling_world.h"
 #include "lease/rl_custom_token.h"
 #include "lifecycle/rl_grace.h"
 #include "node/rl_native.h"
+#include "waiting_world.h"
 
 static fake_world *native_world(unsigned count) {
-  fake_world *world = fake_world_new_calling(count);
-  fake_natively(world, RL_NATIVE_DELIFEQ);
+  fake_world *world = fake_world_new_notifying(count);
+  fake_enable_native(world, RL_NATIVE_DELIFEQ);
   rl_lock *lock = fake_lock(world, "warm", NULL);
   for (unsigned i = 0; i < 2; i++) {
-    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_error(fake_acquire(world, lock), REDLOCK_OK);
     assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
     fake_settle(world);
   }
@@ -24,7 +24,7 @@ static fake_world *native_world(unsigned count) {
 /* Begins the release of a held lock; its commands are not answered. */
 static rl_lock *begin_release(fake_world *world) {
   rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_turn(world);
   assert_int_equal(world->nodes[0].queue[0].native, RL_NATIVE_DELIFEQ);
@@ -76,7 +76,7 @@ TEST(flag_stays_for_holder_that_took_the_key_in_between) {
   fake_settle(world);
   assert_int_equal(messages(world, 0), 0);
   assert_non_null(fake_queue_at(&world->nodes[0].store, KEY, 0));
-  release_key(world, 0);
+  let_other_release(world, 0);
   assert_int_equal(messages(world, 0), 1);
 }
 
@@ -94,7 +94,7 @@ TEST(broken_native_release_is_repeated_by_the_script_that_notifies) {
 TEST(release_that_no_caller_awaits_uses_the_script) {
   fake_world *world = native_world(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_OK);
   fake_turn(world);
   assert_int_equal(world->nodes[0].queue[0].native, 0);
@@ -157,7 +157,7 @@ TEST(release_with_callers_token_uses_the_script) {
   fake_world *world = native_world(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(rl_custom_token_set(lock, "mine", 4), REDLOCK_OK);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   wait_for_key(world);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_turn(world);

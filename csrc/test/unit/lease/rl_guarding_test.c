@@ -27,10 +27,10 @@ static unsigned reported(unsigned node, char reason[RL_REASON_MAX + 1]) {
 
 TEST(new_node_is_reported_quarantined_once) {
   char reason[RL_REASON_MAX + 1] = "";
-  fresh(3);
+  open_world_of_new_nodes(3);
   assert_error(rl_events_open(&world->core.events), REDLOCK_OK);
   for (unsigned i = 0; i < 10; i++) { /* It is asked again and again. */
-    assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+    assert_error(fake_acquire(world, lock), REDLOCK_E_UNAVAILABLE);
     fake_pass(world, SECONDS);
     fake_settle(world);
   }
@@ -40,12 +40,12 @@ TEST(new_node_is_reported_quarantined_once) {
   assert_int_equal(reported(1, reason), 1);
   assert_non_null(strstr(reason, "it has no record"));
   fake_pass(world, QUARANTINE);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_int_equal(quarantines(0), 1);
 }
 
 TEST(node_that_votes_is_not_reported) {
-  used(3);
+  open_world_after_a_lease(3);
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(quarantines(i), 0);
   }
@@ -53,7 +53,7 @@ TEST(node_that_votes_is_not_reported) {
 
 TEST(second_quarantine_of_a_node_counts_again) {
   char reason[RL_REASON_MAX + 1] = "";
-  used(3);
+  open_world_after_a_lease(3);
   assert_error(rl_events_open(&world->core.events), REDLOCK_OK);
   for (unsigned round = 1; round <= 2; round++) {
     char run_id[16];
@@ -61,7 +61,7 @@ TEST(second_quarantine_of_a_node_counts_again) {
     fake_store_restart(&world->nodes[2].store, run_id, false);
     fake_break(world, 2, "Connection reset by peer");
     fake_settle(world);
-    assert_hold(lock, REDLOCK_OK, "ggq");
+    assert_acquire(lock, REDLOCK_OK, "ggq");
     assert_int_equal(quarantines(2), round);
     assert_error(fake_release(world, lock), REDLOCK_OK);
     /* Nothing is asked when the quarantine ends. */
@@ -73,11 +73,11 @@ TEST(second_quarantine_of_a_node_counts_again) {
 }
 
 TEST(quarantined_node_votes_quarantined) {
-  used(3);
+  open_world_after_a_lease(3);
   fake_store_restart(&world->nodes[2].store, "run7", false);
   fake_break(world, 2, "Connection reset by peer");
   fake_settle(world);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_int_equal(world->core.nodes[2]->stats.votes[REDLOCK_VOTE_QUARANTINED], 1);
   assert_true(rl_guard_excludes(guard_of(2), world->now_us));
   assert_false(rl_guard_excludes(guard_of(0), world->now_us));

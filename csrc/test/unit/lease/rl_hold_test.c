@@ -5,12 +5,12 @@
  */
 #include <stdlib.h>
 
-#include "calling_world.h"
 #include "lease/rl_attach.h"
 #include "lease/rl_reentry.h"
 #include "lease/rl_release.h"
 #include "lifecycle/rl_detach.h"
 #include "options/rl_options.h"
+#include "waiting_world.h"
 
 #include "lease_world.h"
 
@@ -33,13 +33,13 @@ static redlock_time end_of(redlock_duration hold_us) {
 
 static void hold_at_least(unsigned count, redlock_duration hold_us) {
   redlock_options options = holding(hold_us);
-  hold(count, &options);
+  open_world_with_lease(count, &options);
 }
 
 /* The key ends at |end_us| on all nodes, to the millisecond. */
 static void assert_ends(redlock_time end_us) {
   for (unsigned i = 0; i < world->count; i++) {
-    assert_in_range(expiry(i), end_us, end_us + MS);
+    assert_in_range(key_expiry(i), end_us, end_us + MS);
   }
 }
 
@@ -72,7 +72,7 @@ TEST(release_after_hold_at_least_deletes_key) {
 TEST(kept_key_is_not_extended) {
   redlock_options options = holding(HOLD_US);
   options.auto_extend = REDLOCK_YES;
-  hold(3, &options);
+  open_world_with_lease(3, &options);
   fake_pass(world, SECONDS);
   assert_error(release(lock), REDLOCK_OK);
   unsigned before = world->nodes[0].extends;
@@ -91,10 +91,10 @@ TEST(second_lock_gets_resource_after_hold_at_least) {
   rl_lock *other = fake_lock(world, KEY, &once);
   assert_error(release(lock), REDLOCK_OK);
   fake_pass(world, 2 * SECONDS);
-  assert_error(fake_hold(world, other), REDLOCK_E_TAKEN);
-  assert_error(fake_hold(world, lock), REDLOCK_E_TAKEN); /* the same holds for its own client */
+  assert_error(fake_acquire(world, other), REDLOCK_E_TAKEN);
+  assert_error(fake_acquire(world, lock), REDLOCK_E_TAKEN); /* the same holds for its own client */
   fake_pass(world, end_of(2 * SECONDS) + MS - world->now_us);
-  assert_error(fake_hold(world, other), REDLOCK_OK);
+  assert_error(fake_acquire(world, other), REDLOCK_OK);
 }
 
 /* HLD-2 */
@@ -103,7 +103,7 @@ TEST(late_node_gets_rest_of_time) {
   world->nodes[2].policy = FAKE_REFUSES;
   fake_break(world, 2, "it was cut");
   assert_error(release(lock), REDLOCK_OK);
-  assert_in_range(expiry(2), FAKE_START_US + 10 * SECONDS, FAKE_START_US + 11 * SECONDS);
+  assert_in_range(key_expiry(2), FAKE_START_US + 10 * SECONDS, FAKE_START_US + 11 * SECONDS);
   world->nodes[2].policy = FAKE_ACCEPTS;
   fake_pass(world, 3 * SECONDS);
   fake_settle(world);
@@ -120,7 +120,7 @@ TEST(node_that_returns_after_hold_at_least_deletes_key) {
   world->nodes[2].policy = FAKE_ACCEPTS;
   fake_pass(world, 2 * SECONDS);
   fake_settle(world);
-  assert_int_equal(expiry(2), 0);
+  assert_int_equal(key_expiry(2), 0);
 }
 
 /* HLD-4 */
@@ -137,7 +137,7 @@ TEST(key_that_late_command_prolongs_is_deleted_in_time) {
   fake_store_put(&world->nodes[2].store, KEY, lease_token, world->now_us + 60 * SECONDS);
   fake_pass(world, end_of(5 * SECONDS) - world->now_us);
   fake_settle(world);
-  assert_int_equal(expiry(2), 0);
+  assert_int_equal(key_expiry(2), 0);
   assert_int_equal(world->nodes[0].releases, 1);
 }
 
@@ -145,27 +145,27 @@ TEST(key_that_late_command_prolongs_is_deleted_in_time) {
 static void released_late(redlock_duration hold_us, redlock_duration late_us) {
   hold_at_least(3, hold_us);
   begin_release();
-  assert_error(majority_answers(), REDLOCK_OK);
+  assert_error(let_majority_answer(), REDLOCK_OK);
   fake_pass(world, late_us);
   (void)fake_answer(world, 2);
-  assert_in_range(expiry(2), end_of(hold_us) + late_us - MS, end_of(hold_us) + late_us + MS);
+  assert_in_range(key_expiry(2), end_of(hold_us) + late_us - MS, end_of(hold_us) + late_us + MS);
 }
 
 TEST(key_that_late_release_prolongs_is_deleted_in_time) {
   released_late(8 * SECONDS, 2 * SECONDS);
   fake_pass(world, end_of(8 * SECONDS) - MS - world->now_us);
   fake_settle(world);
-  assert_int_not_equal(expiry(2), 0);
+  assert_int_not_equal(key_expiry(2), 0);
   fake_pass(world, MS);
   fake_settle(world);
-  assert_int_equal(expiry(2), 0);
+  assert_int_equal(key_expiry(2), 0);
   assert_int_equal(world->nodes[0].releases, 1);
 }
 
 TEST(key_kept_after_hold_at_least_is_deleted_at_once) {
   released_late(SECONDS, 2 * SECONDS);
   fake_settle(world);
-  assert_int_equal(expiry(2), 0);
+  assert_int_equal(key_expiry(2), 0);
   assert_int_equal(world->nodes[0].releases, 1);
 }
 
@@ -174,7 +174,7 @@ TEST(unanswered_release_is_repeated_with_rest_of_time) {
   begin_release();
   (void)fake_take(world, 2); /* lost on the way */
   fake_break(world, 2, "Connection reset by peer");
-  assert_error(majority_answers(), REDLOCK_OK);
+  assert_error(let_majority_answer(), REDLOCK_OK);
   fake_pass(world, 4 * SECONDS);
   fake_settle(world);
   assert_ends(end_of(HOLD_US));
@@ -186,7 +186,7 @@ TEST(release_of_lost_keys_reports_loss) {
   fake_store_remove(&world->nodes[0].store, KEY);
   fake_store_remove(&world->nodes[1].store, KEY);
   assert_error(release(lock), REDLOCK_E_LOST);
-  assert_in_range(expiry(2), end_of(HOLD_US), end_of(HOLD_US) + MS);
+  assert_in_range(key_expiry(2), end_of(HOLD_US), end_of(HOLD_US) + MS);
 }
 
 TEST(repeated_release_keeps_key_for_rest_of_time) {
@@ -239,7 +239,7 @@ static void by_sending(void) {
 }
 
 TEST(release_whose_result_no_caller_awaits_keeps_key) {
-  static void (*const ways[])(void) = {by_freeing, by_closing, by_sending};
+  static void (*const ways[])(void) = {free_lock, close_core, by_sending};
   for (unsigned i = 0; i < COUNT_OF(ways); i++) {
     hold_at_least(3, HOLD_US);
     ways[i]();
@@ -252,8 +252,8 @@ TEST(failed_acquire_deletes_its_keys_at_once) {
   world = fake_world_new(3);
   redlock_options options = holding(HOLD_US);
   lock = fake_lock(world, KEY, &options);
-  take_key(world, 3, REDLOCK_NEVER);
-  assert_error(fake_hold(world, lock), REDLOCK_E_TAKEN);
+  let_other_take(world, 3, REDLOCK_NEVER);
+  assert_error(fake_acquire(world, lock), REDLOCK_E_TAKEN);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 2);
 }
@@ -262,7 +262,7 @@ TEST(failed_acquire_deletes_its_keys_at_once) {
 TEST(acquire_reported_as_expired_deletes_its_keys) {
   redlock_options options = holding(HOLD_US);
   options.lock_delay_us = 20 * SECONDS; /* The keys last longer than the lease. */
-  hold(3, &options);
+  open_world_with_lease(3, &options);
   fake_pass(world, 10 * SECONDS);
   assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_EXPIRED);
   fake_settle(world);
@@ -275,7 +275,7 @@ TEST(several_keys_are_kept_together) {
   redlock_options options = holding(HOLD_US);
   options.fence = REDLOCK_YES;
   lock = fake_lock_many(world, names, 2, &options);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_error(release(lock), REDLOCK_OK);
   for (unsigned i = 0; i < 3; i++) {
     fake_store *store = &world->nodes[i].store;
@@ -291,9 +291,9 @@ TEST(counter_outlives_kept_key_by_a_week) {
   const redlock_duration days_us = 30 * (redlock_duration)86400 * SECONDS;
   redlock_options options = holding(days_us);
   options.fence = REDLOCK_YES;
-  hold(3, &options);
+  open_world_with_lease(3, &options);
   assert_error(release(lock), REDLOCK_OK);
-  redlock_time end_us = expiry(0);
+  redlock_time end_us = key_expiry(0);
   assert_true(end_us >= FAKE_START_US + days_us);
   redlock_time week_us = 7 * (redlock_duration)86400 * SECONDS;
   assert_true(fake_store_counter(&world->nodes[0].store, end_us + week_us - MS, KEY) > 0);
@@ -308,7 +308,7 @@ TEST(last_release_of_owner_keeps_key_for_longest_time) {
       redlock_options options = holding(i == longest ? HOLD_US : 5 * SECONDS);
       locks[i] = fake_lock(world, KEY, &options);
       assert_error(rl_reentry_set_owner(locks[i], world->now_us, "me", 2), REDLOCK_OK);
-      assert_error(fake_hold(world, locks[i]), REDLOCK_OK);
+      assert_error(fake_acquire(world, locks[i]), REDLOCK_OK);
     }
     assert_error(release(locks[longest]), REDLOCK_OK);
     assert_ends(FAKE_START_US + 10 * SECONDS); /* Nothing was sent. */
@@ -393,7 +393,7 @@ TEST(attached_lease_keeps_key_until_its_own_time) {
   fake_pass(world, SECONDS);
   assert_error(release(lock), REDLOCK_OK);
   for (unsigned i = 0; i < 3; i++) { /* Each hand-over rounds to a millisecond. */
-    assert_in_range(expiry(i), end_of(HOLD_US), end_of(HOLD_US) + 10 * MS);
+    assert_in_range(key_expiry(i), end_of(HOLD_US), end_of(HOLD_US) + 10 * MS);
   }
 }
 
@@ -421,7 +421,7 @@ TEST(chain_of_attaches_lengthens_hold_by_times_between) {
     assert_true(lock->lease->keep_until_us <= end_of(HOLD_US) + i * (4 * SECONDS + MS));
   }
   assert_error(release(lock), REDLOCK_OK);
-  assert_true(expiry(1) <= end_of(HOLD_US) + 5 * (4 * SECONDS + MS));
+  assert_true(key_expiry(1) <= end_of(HOLD_US) + 5 * (4 * SECONDS + MS));
 }
 
 TEST(option_of_attach_replaces_that_of_text) {
@@ -441,7 +441,7 @@ TEST(refused_attach_does_not_end_hold_of_text) {
   fake_settle(world);
   assert_error(release(lock), REDLOCK_OK);
   for (unsigned i = 0; i < 3; i++) {
-    assert_in_range(expiry(i), end_of(HOLD_US), end_of(HOLD_US) + 10 * MS);
+    assert_in_range(key_expiry(i), end_of(HOLD_US), end_of(HOLD_US) + 10 * MS);
   }
 }
 
@@ -456,21 +456,21 @@ TEST(lease_without_hold_at_least_is_detached_as_before) {
 
 /* HLD-3 */
 TEST(kept_release_notifies_head_and_dequeues_its_ticket) {
-  world = listening(3);
-  redlock_options options = patient();
+  world = world_with_subscribers(3);
+  redlock_options options = patient_options();
   options.hold_at_least_us = 5 * SECONDS;
-  take_key(world, 7, FAKE_START_US + 60 * SECONDS);
-  lock = begin_of(world, KEY, &options);
+  let_other_take(world, 7, FAKE_START_US + 60 * SECONDS);
+  lock = begin_acquire_of(world, KEY, &options);
   for (unsigned i = 0; i < 3; i++) {
-    release_key(world, i);
+    let_other_release(world, i);
   }
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  let_other_stand(world);
+  enqueue_other(world);
   assert_error(release(lock), REDLOCK_OK);
   for (unsigned i = 0; i < 3; i++) {
-    assert_true(other_hears(world, i));
-    assert_stands(world, i, 0, OTHERS_ENTRY);
+    assert_true(other_is_notified(world, i));
+    assert_entry_at(world, i, 0, OTHERS_ENTRY);
     assert_null(fake_queue_at(&world->nodes[i].store, KEY, 1));
   }
   assert_int_equal(fake_keys(world, KEY), 3);
@@ -478,13 +478,13 @@ TEST(kept_release_notifies_head_and_dequeues_its_ticket) {
 
 /* The holder's ttl is longer: a waiter must learn that the key ends sooner now. */
 TEST(waiter_gets_lock_when_hold_at_least_is_over) {
-  world = listening(3);
+  world = world_with_subscribers(3);
   redlock_options options = holding(SECONDS);
   options.ttl_us = 60 * SECONDS;
   lock = fake_lock(world, KEY, &options);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   redlock_time end_us = lock->lease->keep_until_us;
-  rl_lock *waiter = begin_patient(world);
+  rl_lock *waiter = begin_waiter(world);
   pass(world, 100 * MS);
   assert_error(release(lock), REDLOCK_OK);
   fake_settle(world);

@@ -8,7 +8,7 @@
 #include "lease_world.h"
 
 TEST(lease_ends_before_first_byte_of_release) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
@@ -24,7 +24,7 @@ TEST(lease_ends_before_first_byte_of_release) {
 
 TEST(majority_of_nodes_decides_release) {
   for (unsigned count = 1; count <= FAKE_NODES_MAX; count++) {
-    hold(count, NULL);
+    open_world_with_lease(count, NULL);
     begin_release();
     for (unsigned i = 0; i < count; i++) {
       assert_int_equal(world->nodes[i].releases, 1);
@@ -40,15 +40,15 @@ TEST(majority_of_nodes_decides_release) {
 }
 
 TEST(release_deletes_only_own_key) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
   assert_error(release(lock), REDLOCK_OK);
   assert_int_equal(fake_holders(world, KEY, OTHER), 1);
 }
 
 TEST(release_of_lost_lock_reports_lost) {
-  hold(3, NULL);
-  let_other_hold(1, REDLOCK_NEVER);
+  open_world_with_lease(3, NULL);
+  let_other_client_hold(1, REDLOCK_NEVER);
   fake_store_remove(&world->nodes[1].store, KEY);
   assert_error(release(lock), REDLOCK_E_LOST);
   assert_error(release(lock), REDLOCK_E_NOT_HELD);
@@ -62,7 +62,7 @@ TEST(release_of_unheld_lock_is_not_held) {
 
 TEST(expired_lease_is_released_once) {
   for (unsigned gone = 0; gone <= 1; gone++) {
-    hold(3, NULL);
+    open_world_with_lease(3, NULL);
     world->now_us = lock->deadline_us + (gone ? 200 * MS : 0); /* then the keys are gone, too */
     assert_error(release(lock), gone ? REDLOCK_E_EXPIRED : REDLOCK_OK);
     assert_error(release(lock), REDLOCK_E_NOT_HELD);
@@ -70,7 +70,7 @@ TEST(expired_lease_is_released_once) {
 }
 
 TEST(deleting_and_denying_nodes_make_released_lock) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   begin_release();
   fake_reply(world, 0, ":1\r\n");
   fake_reply(world, 1, ":0\r\n");
@@ -83,7 +83,7 @@ TEST(node_that_refused_set_has_no_key) {
   world = fake_world_new(3);
   fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
   lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   begin_release();
   fake_reply(world, 0, ":1\r\n");
   fake_reply(world, 1, "-ERR x\r\n");
@@ -95,7 +95,7 @@ TEST(nodes_without_set_have_no_key) {
   world = fake_world_new(3);
   world->nodes[2].policy = FAKE_REFUSES;
   lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   begin_release();
   assert_string_equal(rl_round_reason(lock, 2), "nothing was sent to it");
   fake_reply(world, 0, ":1\r\n");
@@ -108,7 +108,7 @@ TEST(nodes_without_set_have_no_key) {
 /* -------------------------------------------------------------------------------- not confirmed */
 
 TEST(unavailable_release_can_be_repeated) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   begin_release();
   for (unsigned i = 0; i < 3; i++) {
     fake_reply(world, i, "-LOADING Redis is loading\r\n");
@@ -122,7 +122,7 @@ TEST(unavailable_release_can_be_repeated) {
 }
 
 TEST(repeated_release_counts_former_confirmations) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   begin_release();
   fake_reply(world, 0, ":1\r\n");
   fake_reply(world, 1, "-LOADING\r\n");
@@ -137,7 +137,7 @@ TEST(repeated_release_counts_former_confirmations) {
 
 /* The first release succeeded, with late replies. The second must not report a loss. */
 TEST(late_reply_to_first_release_counts_in_repeated_release) {
-  hold(1, NULL);
+  open_world_with_lease(1, NULL);
   begin_release();
   fake_pass(world, 100 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
@@ -150,13 +150,13 @@ TEST(late_reply_to_first_release_counts_in_repeated_release) {
 /* redlock.h: "the client goes on trying on its own while the key can still live". */
 TEST(freed_lock_releases_token_after_error) {
   for (unsigned again = 0; again <= 1; again++) {
-    hold(1, NULL);
+    open_world_with_lease(1, NULL);
     begin_release();
     fake_reply(world, 0, "-LOADING Redis is loading\r\n");
     assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
     fake_pass(world, SECONDS);
     if (again) {
-      assert_error(fake_hold(world, lock), REDLOCK_OK); /* not taken by itself */
+      assert_error(fake_acquire(world, lock), REDLOCK_OK); /* not taken by itself */
     } else {
       rl_lock_free(lock, world->now_us);
       fake_settle(world);
@@ -166,7 +166,7 @@ TEST(freed_lock_releases_token_after_error) {
 }
 
 TEST(failed_release_is_repeated) {
-  hold(1, NULL);
+  open_world_with_lease(1, NULL);
   begin_release();
   fake_reply(world, 0, "-BUSY Redis is busy running a script\r\n");
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
@@ -184,7 +184,7 @@ TEST(failed_release_is_repeated) {
 TEST(forbidden_release_is_not_repeated) {
   static const char *const errors[] = {"-NOPERM x\r\n", "-NOAUTH x\r\n"};
   for (unsigned i = 0; i < COUNT_OF(errors); i++) {
-    hold(1, NULL);
+    open_world_with_lease(1, NULL);
     begin_release();
     fake_reply(world, 0, errors[i]);
     fake_pass(world, SECONDS);
@@ -193,7 +193,7 @@ TEST(forbidden_release_is_not_repeated) {
 }
 
 TEST(release_ends_at_its_deadline) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   begin_release();
   fake_pass(world, 100 * MS - 1);
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
@@ -202,7 +202,7 @@ TEST(release_ends_at_its_deadline) {
 }
 
 TEST(reconnection_repeats_release_and_no_set) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   begin_release();
   fake_break(world, 0, "Connection reset by peer");
   assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_UNKNOWN);
@@ -215,7 +215,7 @@ TEST(reconnection_repeats_release_and_no_set) {
 }
 
 TEST(release_waits_for_node_that_is_down) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   take_down(0);
   assert_error(release(lock), REDLOCK_OK);
   assert_string_equal(rl_round_reason(lock, 0), "Connection refused");
@@ -227,7 +227,7 @@ TEST(release_waits_for_node_that_is_down) {
 }
 
 TEST(release_of_expired_key_is_not_sent) {
-  hold(1, NULL);
+  open_world_with_lease(1, NULL);
   take_down(0);
   begin_release();
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
@@ -240,7 +240,7 @@ TEST(release_of_expired_key_is_not_sent) {
 }
 
 TEST(release_goes_on_while_key_can_live) {
-  hold(1, NULL);
+  open_world_with_lease(1, NULL);
   take_down(0);
   begin_release();
   world->now_us = FAKE_START_US + 11 * SECONDS; /* a slow clock may have kept it */
@@ -253,7 +253,7 @@ TEST(node_that_comes_up_after_expiry_gets_no_release) {
   for (unsigned gone = 0; gone <= 1; gone++) {
     redlock_options options = fake_once();
     options.node_timeout_us = 60 * SECONDS;
-    hold(1, &options);
+    open_world_with_lease(1, &options);
     redlock_time expired_us = lock->lease->expired_us;
     assert_int_equal(expired_us, FAKE_START_US + 12 * SECONDS);
     world->now_us = expired_us - SECONDS;
@@ -271,11 +271,11 @@ TEST(node_that_comes_up_after_expiry_gets_no_release) {
 
 /* The lock is held, and its node has run the release before. */
 static void taught(void) {
-  hold(1, NULL);
+  open_world_with_lease(1, NULL);
   begin_release();
   assert_true(fake_answer(world, 0).by_text);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
 }
 
 TEST(forgotten_script_is_sent_by_text_after_the_round) {
@@ -303,7 +303,7 @@ TEST(noscript_to_text_is_error) {
 
 /* The lock is freed before the node has answered: the release must do its work all the same. */
 TEST(fire_and_forget_release_is_sent_once) {
-  hold(1, NULL);
+  open_world_with_lease(1, NULL);
   world->nodes[0].store.forgot_release = true;
   rl_lock_free(lock, world->now_us);
   fake_turn(world);
@@ -313,14 +313,14 @@ TEST(fire_and_forget_release_is_sent_once) {
 }
 
 TEST(key_of_another_type_is_denied) {
-  hold(1, NULL);
+  open_world_with_lease(1, NULL);
   fake_store_put(&world->nodes[0].store, KEY, "", REDLOCK_NEVER);
   assert_error(release(lock), REDLOCK_E_LOST);
 }
 
 /* Two nodes refuse heals, and have the key again after fail-overs. */
 TEST(release_deletes_restored_keys_after_refused_heals) {
-  hold(5, NULL);
+  open_world_with_lease(5, NULL);
   for (unsigned restored = 0; restored < 2; restored++) {
     for (unsigned i = 0; i < 2; i++) {
       fake_store_put(&world->nodes[i].store, KEY, restored ? rl_attempt_token(lock->lease) : OTHER,

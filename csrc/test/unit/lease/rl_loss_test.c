@@ -17,7 +17,7 @@
 /* The lock is held, and auto-extended. */
 static void keep(unsigned count) {
   redlock_options options = kept();
-  hold(count, &options);
+  open_world_with_lease(count, &options);
 }
 
 /* The nodes refuse its first automatic extend, and all that follow. */
@@ -72,10 +72,10 @@ TEST(reported_loss_is_current) {
 TEST(next_lost_reports_expiry_without_a_turn) {
   redlock_options options = fake_once();
   options.notify_lost = REDLOCK_YES;
-  hold(3, &options);
+  open_world_with_lease(3, &options);
   rl_lock *later = fake_lock(world, "later", &options);
   fake_pass(world, SECONDS);
-  assert_error(fake_hold(world, later), REDLOCK_OK);
+  assert_error(fake_acquire(world, later), REDLOCK_OK);
   world->now_us = lock->deadline_us - 1;
   assert_null(rl_loss_next(&world->core, world->now_us));
   world->now_us = lock->deadline_us;
@@ -136,7 +136,7 @@ TEST(answer_after_deadline_revives_no_lease) {
 
 TEST(denied_lease_is_lost_and_not_taken_back) {
   keep(3);
-  let_other_hold(2, REDLOCK_NEVER);
+  let_other_client_hold(2, REDLOCK_NEVER);
   fake_pass(world, THIRD_US);
   fake_settle(world);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
@@ -179,7 +179,7 @@ TEST(expired_lease_is_lost_until_its_release) {
   for (unsigned i = 0; i < 4; i++) {
     bool notified = i >= 2;
     bool asks = i % 2 != 0;
-    hold(3, notified ? &extended : &plain);
+    open_world_with_lease(3, notified ? &extended : &plain);
     redlock_time deadline_us = lock->deadline_us;
     world->now_us = deadline_us + SECONDS;
     if (asks) {
@@ -275,7 +275,7 @@ TEST(freed_released_or_acquired_lock_reports_no_loss) {
   world = fake_world_new(1);
   for (unsigned i = 0; i < COUNT_OF(locks); i++) {
     locks[i] = fake_lock(world, keys[i], &options);
-    assert_error(fake_hold(world, locks[i]), REDLOCK_OK);
+    assert_error(fake_acquire(world, locks[i]), REDLOCK_OK);
   }
   fake_pass(world, 20 * SECONDS);
   assert_error(reason_of(world, locks[1]), REDLOCK_E_EXPIRED);

@@ -21,7 +21,7 @@ static void open_world(unsigned count, unsigned quorum) {
 /* A world whose lock is held on all nodes. */
 static void hold_by(unsigned count, unsigned quorum) {
   open_world(count, quorum);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
 }
 
 static int margin(const rl_lock *self) {

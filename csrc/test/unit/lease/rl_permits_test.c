@@ -19,7 +19,7 @@ static rl_lock *pool(fake_world *world, int permits) {
 
 static rl_lock *held(fake_world *world, int permits) {
   rl_lock *lock = pool(world, permits);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   return lock;
 }
 
@@ -45,19 +45,19 @@ TEST(semaphore_grants_as_many_slots_as_permits) {
   }
   assert_int_equal(seen, 0xe);
   rl_lock *fourth = pool(world, 3);
-  assert_error(fake_hold(world, fourth), REDLOCK_E_TAKEN);
+  assert_error(fake_acquire(world, fourth), REDLOCK_E_TAKEN);
   assert_int_equal(rl_permits_slot(fourth, world->now_us), 0);
 }
 
 TEST(free_first_slot_costs_one_set_on_each_node) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = pool(world, 64);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_int_equal(sets(world), 3);
   assert_int_equal(rl_label_permits(rl_attempt_token(lock->lease), lock->lease->token_length), 64);
   unsigned slot = rl_permits_slot(lock, world->now_us);
   release(world, lock);
-  assert_error(fake_hold(world, lock), REDLOCK_OK); /* It remembers the slot. */
+  assert_error(fake_acquire(world, lock), REDLOCK_OK); /* It remembers the slot. */
   assert_int_equal(rl_permits_slot(lock, world->now_us), slot);
   assert_int_equal(sets(world), 6);
 }
@@ -93,7 +93,7 @@ TEST(slots_that_are_free_on_different_minorities_are_taken) {
   fake_store_put(&world->nodes[1].store, "pool/2", "another", REDLOCK_NEVER);
   fake_store_put(&world->nodes[2].store, "pool/2", "another", REDLOCK_NEVER);
   rl_lock *lock = pool(world, 2);
-  assert_error(fake_hold(world, lock), REDLOCK_E_TAKEN);
+  assert_error(fake_acquire(world, lock), REDLOCK_E_TAKEN);
 }
 
 TEST(another_number_of_permits_is_named_in_the_message) {
@@ -103,7 +103,7 @@ TEST(another_number_of_permits_is_named_in_the_message) {
   rl_lock *second = held(world, 2);
   assert_int_equal(rl_permits_slot(second, world->now_us), 2);
   rl_lock *third = pool(world, 2);
-  assert_error(fake_hold(world, third), REDLOCK_E_TAKEN);
+  assert_error(fake_acquire(world, third), REDLOCK_E_TAKEN);
   assert_int_equal(rl_permits_other(third), 1);
   assert_non_null(strstr(rl_lock_message(third, message, sizeof message),
                          "have no free slot of 2; another client uses permits = 1: give all "

@@ -187,7 +187,7 @@ TEST(expired_lease_is_not_shared) {
 
 TEST(lost_lease_is_lost_for_all_locks_of_owner) {
   nested();
-  let_other_hold(3, world->now_us + 60 * SECONDS);
+  let_other_client_hold(3, world->now_us + 60 * SECONDS);
   assert_error(extend(inner, 0), REDLOCK_E_LOST);
   assert_int_equal(rl_ring_remaining(outer, world->now_us), 0);
   assert_error(reason_of(world, outer), REDLOCK_E_LOST);
@@ -398,7 +398,7 @@ TEST(leases_are_found_after_table_growth) {
 TEST(nested_acquire_lost_before_its_result_is_undone) {
   outer_held();
   assert_error(rl_lock_acquire(inner, world->now_us, NULL, true), REDLOCK_OK);
-  let_other_hold(3, world->now_us + SECONDS);
+  let_other_client_hold(3, world->now_us + SECONDS);
   assert_error(extend(outer, 0), REDLOCK_E_LOST);
   assert_error(rl_lock_outcome(inner, world->now_us), REDLOCK_E_LOST);
   assert_error(release(outer), REDLOCK_E_LOST);
@@ -570,7 +570,7 @@ TEST(failed_extend_releases_lease_without_other_locks) {
 
 TEST(lock_acquired_twice_reports_lost_to_both_releases) {
   held_times(2);
-  let_other_hold(3, world->now_us + 60 * SECONDS);
+  let_other_client_hold(3, world->now_us + 60 * SECONDS);
   assert_error(extend(lock, 0), REDLOCK_E_LOST);
   assert_error(release(lock), REDLOCK_E_LOST);
   assert_message(lock, "2 of 3 nodes no longer have its token");
@@ -796,7 +796,7 @@ TEST(each_fire_and_forget_release_of_lock_counts) {
 
 TEST(lost_lock_is_inspected_beside_other_releases) {
   nested();
-  let_other_hold(3, world->now_us + 60 * SECONDS);
+  let_other_client_hold(3, world->now_us + 60 * SECONDS);
   assert_error(extend(outer, 0), REDLOCK_E_LOST);
   assert_error(rl_lock_ask(inner, world->now_us, RL_OPERATION_INSPECT, NULL, true), REDLOCK_OK);
   assert_error(release(outer), REDLOCK_E_LOST);
@@ -808,7 +808,7 @@ TEST(lost_lock_is_inspected_beside_other_releases) {
 TEST(failed_nested_acquire_keeps_lease_of_owner) {
   redlock_options longer = {.ttl_us = 30 * SECONDS, .notify_lost = REDLOCK_YES};
   outer_held();
-  let_other_hold(3, world->now_us + SECONDS);
+  let_other_client_hold(3, world->now_us + SECONDS);
   assert_error(acquire(inner, &longer), REDLOCK_E_LOST);
   assert_error(reason_of(world, inner), REDLOCK_OK); /* It was never held. */
   assert_null(rl_loss_next(&world->core, world->now_us));

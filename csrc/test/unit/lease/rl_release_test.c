@@ -9,8 +9,8 @@
 
 TEST(node_that_refused_set_gets_no_release) {
   world = fake_world_new(3);
-  let_other_hold(3, REDLOCK_NEVER);
-  start_once();
+  let_other_client_hold(3, REDLOCK_NEVER);
+  begin_single_attempt();
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   fake_pass(world, SECONDS);
@@ -41,7 +41,7 @@ TEST(error_before_execution_leaves_nothing_to_release) {
       {"-BUSYNESS\r\n", 1},
   };
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
-    begin_once(1);
+    open_world_and_begin_single_attempt(1);
     (void)fake_reply(world, 0, cases[i].reply);
     assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
     fake_pass(world, SECONDS);
@@ -53,9 +53,9 @@ TEST(error_before_execution_leaves_nothing_to_release) {
 TEST(release_waits_for_answer_to_set) {
   for (unsigned granted = 0; granted < 2; granted++) {
     world = fake_world_new(3);
-    let_other_hold(2, REDLOCK_NEVER);
-    start_once();
-    assert_error(majority_answers(), REDLOCK_E_TAKEN);
+    let_other_client_hold(2, REDLOCK_NEVER);
+    begin_single_attempt();
+    assert_error(let_majority_answer(), REDLOCK_E_TAKEN);
     assert_int_equal(world->nodes[2].releases, 0);
     (void)fake_reply(world, 2, granted != 0 ? "+OK\r\n" : "$-1\r\n");
     assert_int_equal(world->nodes[2].releases, granted);
@@ -67,9 +67,9 @@ TEST(release_waits_for_answer_to_set) {
 /* It may have set the key for all that is known, and nothing else is to come. */
 TEST(broken_answer_is_not_waited_for) {
   world = fake_world_new(3);
-  let_other_hold(2, REDLOCK_NEVER);
-  start_once();
-  assert_error(majority_answers(), REDLOCK_E_TAKEN);
+  let_other_client_hold(2, REDLOCK_NEVER);
+  begin_single_attempt();
+  assert_error(let_majority_answer(), REDLOCK_E_TAKEN);
   (void)fake_reply(world, 2, ":7\r\n");
   assert_int_equal(world->nodes[2].releases, 1);
   /* Nor that it has not read the SET yet: what finds nothing is repeated. */
@@ -95,7 +95,7 @@ TEST(broken_answer_after_the_last_release_is_released_again) {
 
 /* A release that the node refused for the moment, and that is to be repeated in half a second. */
 static void postponed(void) {
-  begin_once(3);
+  open_world_and_begin_single_attempt(3);
   fake_settle(world);
   begin_release();
   (void)fake_reply(world, 0, "-LOADING Redis is loading the dataset in memory\r\n");
@@ -131,8 +131,8 @@ TEST(release_waits_until_replies_are_read) {
   static const char TAKEN[] = "$-1\r\n";
   for (unsigned answered = 2; answered <= 3; answered++) {
     world = fake_world_new(3);
-    let_other_hold(2, REDLOCK_NEVER);
-    start_once();
+    let_other_client_hold(2, REDLOCK_NEVER);
+    begin_single_attempt();
     world->now_us = lock->round_deadline_us + 1;
     for (unsigned i = 0; i < answered; i++) {
       (void)fake_take(world, i);
@@ -151,8 +151,8 @@ TEST(next_attempt_sends_former_release_first) {
   options.retry_count = 1;
   options.retry_delay_us = 10 * MS;
   options.retry_jitter_us = 0;
-  let_other_hold(2, REDLOCK_NEVER);
-  start(&options);
+  let_other_client_hold(2, REDLOCK_NEVER);
+  begin_acquire_of_new_lock(&options);
   (void)fake_answer(world, 0);
   (void)fake_answer(world, 1);
   fake_store_remove(&world->nodes[0].store, KEY);
@@ -168,8 +168,8 @@ TEST(next_attempt_sends_former_release_first) {
 TEST(rest_sends_releases_that_wait_for_answer) {
   for (unsigned how = 0; how < 3; how++) {
     world = fake_world_new(3);
-    let_other_hold(2, REDLOCK_NEVER);
-    start_once();
+    let_other_client_hold(2, REDLOCK_NEVER);
+    begin_single_attempt();
     (void)fake_answer(world, 0);
     (void)fake_answer(world, 1);
     if (how < 2) {
@@ -193,7 +193,7 @@ TEST(rest_sends_releases_that_wait_for_answer) {
 TEST(release_of_bare_majority_asks_that_majority) {
   world = fake_world_new(3);
   fake_store_put(&world->nodes[2].store, KEY, OTHER, REDLOCK_NEVER);
-  start_once();
+  begin_single_attempt();
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_error(release(lock), REDLOCK_OK);
@@ -209,7 +209,7 @@ TEST(release_of_bare_majority_asks_that_majority) {
 TEST(set_that_is_read_late_is_released_again) {
   world = fake_world_new(1);
   char reply[FAKE_REPLY_MAX];
-  start_once();
+  begin_single_attempt();
   fake_command set = fake_take(world, 0);
   fake_pass(world, 100 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
@@ -234,7 +234,7 @@ TEST(set_that_is_read_late_is_released_again) {
 
 /* As long as the key could live, and each time after twice as long. */
 TEST(release_of_uncertain_set_is_repeated_with_growing_delay) {
-  begin_once(1);
+  open_world_and_begin_single_attempt(1);
   (void)fake_take(world, 0);
   fake_pass(world, 3 * SECONDS);
   unsigned releases = 0;
@@ -251,7 +251,7 @@ TEST(release_of_uncertain_set_is_repeated_with_growing_delay) {
 
 /* An extend creates nothing. */
 TEST(uncertain_extend_prolongs_life_of_key) {
-  begin_once(1);
+  open_world_and_begin_single_attempt(1);
   fake_settle(world);
   begin_extend(0);
   fake_pass(world, 3 * SECONDS);
@@ -263,7 +263,7 @@ TEST(uncertain_extend_prolongs_life_of_key) {
 
 /* ttl 10 s, extended each second, and all connections go silent: the lease outlives them. */
 TEST(lease_of_ten_seconds_outlives_silent_connection) {
-  begin_once(1);
+  open_world_and_begin_single_attempt(1);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   for (unsigned second = 0; second < 12; second++) {

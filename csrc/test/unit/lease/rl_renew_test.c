@@ -13,7 +13,7 @@
 /* The lock is held, and auto-extended. */
 static void keep(unsigned count) {
   redlock_options options = kept();
-  hold(count, &options);
+  open_world_with_lease(count, &options);
 }
 
 /* -------------------------------------------------------------------------- when (REN-1, REN-2) */
@@ -39,7 +39,7 @@ TEST(the_next_extend_is_due_a_third_of_the_ttl_after_the_last_that_was_confirmed
 
 TEST(lock_without_auto_extend_is_not_extended) {
   redlock_options options = fake_once();
-  hold(3, &options);
+  open_world_with_lease(3, &options);
   assert_null(lock->renewal);
   assert_int_equal(rl_core_deadline(&world->core), REDLOCK_NEVER);
   fake_pass(world, 20 * SECONDS);
@@ -70,7 +70,7 @@ TEST(extend_every_says_when_but_floods_nobody_and_leaves_a_third_of_the_validity
     options.extend_every_us = cases[i].every_us;
     options.ttl_us = cases[i].ttl_us;
     options.drift_factor = cases[i].drift_factor;
-    hold(1, &options);
+    open_world_with_lease(1, &options);
     assert_int_equal(rl_core_deadline(&world->core), FAKE_START_US + cases[i].expected_us);
   }
 }
@@ -82,7 +82,7 @@ TEST(leases_taken_together_are_extended_apart) {
     world = fake_world_new(1);
     lock = fake_lock(world, KEY, &options);
     world->jitter = i * 0x9e3779b97f4a7c15u;
-    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_error(fake_acquire(world, lock), REDLOCK_OK);
     redlock_duration due_us = rl_core_deadline(&world->core) - FAKE_START_US;
     assert_true(due_us >= THIRD_US / 4 && due_us <= THIRD_US);
     earliest_us = due_us < earliest_us ? due_us : earliest_us;
@@ -140,7 +140,7 @@ TEST(recovered_nodes_save_lease) {
 TEST(automatic_extend_ends_at_max_hold) {
   redlock_options options = kept();
   options.max_hold_us = 25 * SECONDS;
-  hold(3, &options);
+  open_world_with_lease(3, &options);
   redlock_time end_us = FAKE_START_US + 25 * SECONDS;
   uint64_t last_ms = 0;
   while (rl_lock_remaining(lock, world->now_us) > 0) {
@@ -171,7 +171,7 @@ TEST(automatic_extend_ends_at_max_hold) {
 TEST(expiry_at_max_hold_reports_max_hold) {
   redlock_options options = kept();
   options.max_hold_us = 10 * SECONDS;
-  hold(1, &options);
+  open_world_with_lease(1, &options);
   world->now_us += LEASE_US;
   assert_error(reason_of(world, lock), REDLOCK_E_MAX_HOLD);
   assert_int_equal(since_of(world, lock), FAKE_START_US + LEASE_US);
@@ -181,7 +181,7 @@ TEST(expiry_at_max_hold_reports_max_hold) {
 TEST(delayed_extend_asks_for_the_rest_of_max_hold) {
   redlock_options options = kept();
   options.max_hold_us = 12 * SECONDS;
-  hold(1, &options);
+  open_world_with_lease(1, &options);
   world->core.pacer.in_flight_limit = 1;
   world->core.pacer.command_us = REDLOCK_SECONDS;
   rl_lock *other = fake_lock(world, "other", NULL);

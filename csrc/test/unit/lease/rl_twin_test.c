@@ -11,7 +11,7 @@
 
 /* All SETs go to the store of node 0: it grants the first, and denies the rest. */
 static void start_at_one_server(const redlock_options *options) {
-  start(options);
+  begin_acquire_of_new_lock(options);
   fake_answer(world, 0);
   (void)fake_reply(world, 1, "$-1\r\n");
   (void)fake_reply(world, 2, "$-1\r\n");
@@ -70,7 +70,7 @@ TEST(former_twin_gets_the_key_of_a_lease) {
   (void)fake_reply(world, 2, ":0\r\n");
   fake_settle(world);
   assert_int_equal(world->core.nodes[1]->twins, 1);
-  assert_error(fake_hold(world, lock), REDLOCK_OK); /* Nodes 0 and 2 grant it. */
+  assert_error(fake_acquire(world, lock), REDLOCK_OK); /* Nodes 0 and 2 grant it. */
   fake_pass(world, SECONDS);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 2);
@@ -140,7 +140,7 @@ TEST(round_counts_one_name_of_a_server) {
 
 /* It was not connected when the lock was taken, so that it was not asked. */
 TEST(extend_names_a_twin_that_was_not_asked_for_the_lock) {
-  begin_once(3);
+  open_world_and_begin_single_attempt(3);
   fake_answer(world, 0);
   fake_answer(world, 2);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
@@ -160,7 +160,7 @@ TEST(extend_names_a_twin_that_was_not_asked_for_the_lock) {
 /* Node 1 loses its key to another client, and has it again after a fail-over: no twin gave it. */
 TEST(node_with_restored_key_is_no_twin) {
   redlock_options once = fake_once();
-  hold(3, &once);
+  open_world_with_lease(3, &once);
   const char *token = rl_attempt_token(lock->lease);
   fake_store_put(&world->nodes[1].store, KEY, "another", REDLOCK_NEVER);
   for (unsigned i = 0; i < 2; i++) {
@@ -180,7 +180,7 @@ TEST(node_with_restored_key_is_no_twin) {
  * finds nothing. The next attempt is granted through node 0, and tests again.
  */
 TEST(twin_test_is_repeated_for_each_node_that_grants) {
-  begin_once(3);
+  open_world_and_begin_single_attempt(3);
   fake_answer(world, 2);
   (void)fake_reply(world, 0, "$-1\r\n");
   (void)fake_reply(world, 1, "$-1\r\n");

@@ -19,8 +19,8 @@ static const char NOSCRIPT[] = "-NOSCRIPT No matching script. Please use EVAL.\r
 static void hold_two(const redlock_options *options) {
   world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
-  start(options);
-  assert_error(majority_answers(), REDLOCK_OK);
+  begin_acquire_of_new_lock(options);
+  assert_error(let_majority_answer(), REDLOCK_OK);
 }
 
 TEST(connection_in_progress_is_waited_for) {
@@ -37,8 +37,8 @@ TEST(connection_in_progress_is_waited_for) {
 TEST(connection_before_handshake_is_waited_for) {
   world = fake_world_new(3);
   world->nodes[2].policy = FAKE_HANGS;
-  start(NULL);
-  assert_error(majority_answers(), REDLOCK_OK);
+  begin_acquire_of_new_lock(NULL);
+  assert_error(let_majority_answer(), REDLOCK_OK);
   UNTIL(lock, START + 100 * MS);
   fake_pass(world, 100 * MS);
   NOTHING(lock);
@@ -48,7 +48,7 @@ TEST(connection_before_handshake_is_waited_for) {
 TEST(node_that_was_behind_is_waited_for) {
   world = fake_world_new(3);
   rl_lock *first = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, first), REDLOCK_OK);
+  assert_error(fake_acquire(world, first), REDLOCK_OK);
   assert_error(rl_lock_extend(first, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world);
   fake_answer(world, 0);
@@ -58,7 +58,7 @@ TEST(node_that_was_behind_is_waited_for) {
   fake_begin_acquire(world, lock);
   world->nodes[2].policy = FAKE_SILENT;
   fake_break(world, 2, "Connection reset by peer");
-  assert_error(majority_answers(), REDLOCK_OK);
+  assert_error(let_majority_answer(), REDLOCK_OK);
   UNTIL(lock, world->now_us + 100 * MS);
 }
 
@@ -70,7 +70,7 @@ TEST(connected_nodes_are_not_waited_for) {
   NOTHING(lock);
   fake_turn(world);
   NOTHING(lock);
-  assert_error(majority_answers(), REDLOCK_OK);
+  assert_error(let_majority_answer(), REDLOCK_OK);
   NOTHING(lock);
 }
 
@@ -79,7 +79,7 @@ TEST(grace_period_follows_duration_of_decision) {
   options.node_timeout_us = 900 * MS;
   world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
-  start(&options);
+  begin_acquire_of_new_lock(&options);
   fake_answer(world, 0);
   fake_pass(world, 60 * MS);
   fake_answer(world, 1);
@@ -142,7 +142,7 @@ TEST(nested_acquire_waits_for_no_node) {
 TEST(connection_that_failed_before_is_not_waited_for) {
   world = fake_world_new(3);
   world->nodes[2].policy = FAKE_REFUSES;
-  start(NULL);
+  begin_acquire_of_new_lock(NULL);
   fake_answer(world, 0);
   fake_answer(world, 1);
   NOTHING(lock);
@@ -158,7 +158,7 @@ TEST(connection_that_failed_before_is_not_waited_for) {
 }
 
 TEST(release_for_connection_in_progress_is_waited_for) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   fake_pass(world, SECONDS);
   world->nodes[2].policy = FAKE_SILENT;
   redlock_time broken_us = world->now_us;
@@ -166,7 +166,7 @@ TEST(release_for_connection_in_progress_is_waited_for) {
   world->now_us += MS;
   begin_release();
   NOTHING(lock); /* It is in flight. */
-  assert_error(majority_answers(), REDLOCK_OK);
+  assert_error(let_majority_answer(), REDLOCK_OK);
   UNTIL(lock, broken_us + 100 * MS);
   fake_reply(world, 2, "+OK\r\n");
   assert_int_equal(fake_next(world, 2), FAKE_RELEASE);
@@ -174,10 +174,10 @@ TEST(release_for_connection_in_progress_is_waited_for) {
 }
 
 TEST(forgotten_script_is_waited_for) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_settle(world); /* They know the script. */
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   fake_pass(world, SECONDS);
   redlock_time start_us = world->now_us;
   begin_release();
@@ -193,16 +193,16 @@ TEST(forgotten_script_is_waited_for) {
   NOTHING(lock);
   /* The next release is an ordinary one. */
   world->now_us += MS;
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   world->now_us += MS;
   begin_release();
-  assert_error(majority_answers(), REDLOCK_OK);
+  assert_error(let_majority_answer(), REDLOCK_OK);
   NOTHING(lock);
 }
 
 /* An extend, too: slow nodes must keep the key as long as the other nodes. */
 TEST(forgotten_extend_script_is_waited_for) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_settle(world); /* They know the script. */
   fake_pass(world, SECONDS);

@@ -12,7 +12,7 @@ static void send(rl_lock *self) {
 }
 
 TEST(fire_and_forget_is_sent_at_once_and_has_a_result) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   send(lock);
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(world->nodes[i].releases, 1);
@@ -25,7 +25,7 @@ TEST(fire_and_forget_is_sent_at_once_and_has_a_result) {
 }
 
 TEST(acquire_may_follow_fire_and_forget_at_once) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   send(lock);
   assert_error(acquire(lock, NULL), REDLOCK_OK);
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
@@ -35,7 +35,7 @@ TEST(acquire_may_follow_fire_and_forget_at_once) {
 }
 
 TEST(extend_after_fire_and_forget_is_not_held) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   send(lock);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_NOT_HELD);
   assert_error(rl_lock_result(lock), REDLOCK_E_NOT_HELD);
@@ -44,7 +44,7 @@ TEST(extend_after_fire_and_forget_is_not_held) {
 }
 
 TEST(wrong_argument_after_fire_and_forget_is_reported) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   redlock_options wrong = {.drift_factor = 7};
   send(lock);
   assert_error(rl_lock_acquire(lock, world->now_us, &wrong, false), REDLOCK_E_INVALID);
@@ -55,7 +55,7 @@ TEST(wrong_argument_after_fire_and_forget_is_reported) {
 }
 
 TEST(wrong_argument_does_not_disturb_fire_and_forget) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   send(lock);
   assert_error(rl_lock_refuse_argument(lock, RL_OPERATION_ACQUIRE, "it is wrong"),
                REDLOCK_E_INVALID);
@@ -67,7 +67,7 @@ TEST(wrong_argument_does_not_disturb_fire_and_forget) {
 /* Before the nodes have answered, and after: the caller of a release need not know which it is. */
 TEST(blocking_release_takes_over_a_fire_and_forget_release) {
   for (unsigned ended = 0; ended <= 1; ended++) {
-    hold(3, NULL);
+    open_world_with_lease(3, NULL);
     send(lock);
     if (ended) {
       fake_settle(world);
@@ -83,8 +83,8 @@ TEST(blocking_release_takes_over_a_fire_and_forget_release) {
 }
 
 TEST(lost_lock_is_reported_after_fire_and_forget) {
-  hold(3, NULL);
-  let_other_hold(2, REDLOCK_NEVER);
+  open_world_with_lease(3, NULL);
+  let_other_client_hold(2, REDLOCK_NEVER);
   send(lock);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
@@ -93,7 +93,7 @@ TEST(lost_lock_is_reported_after_fire_and_forget) {
 }
 
 TEST(unavailable_fire_and_forget_release_can_be_repeated) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   send(lock);
   fake_pass(world, 200 * MS); /* No node answers. */
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
@@ -104,7 +104,7 @@ TEST(unavailable_fire_and_forget_release_can_be_repeated) {
 }
 
 TEST(fire_and_forget_does_not_wait_for_busy_nodes) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   world->core.pacer.in_flight_limit = 1;
   world->core.pacer.command_us = SECONDS;
   rl_lock *other = fake_lock(world, "other", NULL);
@@ -120,7 +120,7 @@ TEST(fire_and_forget_does_not_wait_for_busy_nodes) {
 
 TEST(free_completes_fire_and_forget) {
   for (unsigned launched = 0; launched <= 1; launched++) {
-    hold(3, NULL);
+    open_world_with_lease(3, NULL);
     assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_OK);
     if (launched) {
       fake_turn(world);
@@ -136,7 +136,7 @@ TEST(free_completes_fire_and_forget) {
 
 TEST(cancel_and_fork_end_fire_and_forget) {
   for (unsigned forked = 0; forked <= 1; forked++) {
-    hold(3, NULL);
+    open_world_with_lease(3, NULL);
     send(lock);
     if (forked) {
       rl_core_reset(&world->core);

@@ -47,7 +47,7 @@ TEST(burst_of_acquires_succeeds_on_nodes_that_answer) {
   options.ttl_us = 60 * SECONDS;
   fake_world *world = fake_world_new(3);
   rl_lock *warm = fake_lock(world, "warm", NULL);
-  assert_error(fake_hold(world, warm), REDLOCK_OK);
+  assert_error(fake_acquire(world, warm), REDLOCK_OK);
   for (unsigned i = 0; i < BURST; i++) {
     locks[i] = named_lock(world, i, &options);
     assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, false), REDLOCK_OK);
@@ -105,7 +105,7 @@ static rl_lock *held(fake_world *world, const char *name, redlock_duration ttl_u
   options.ttl_us = ttl_us;
   options.node_timeout_us = SECONDS;
   rl_lock *lock = fake_lock(world, name, &options);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   return lock;
 }
 
@@ -228,7 +228,7 @@ TEST(wait_limits_delayed_nested_acquire) {
   rl_lock *inner = fake_lock(world, "held", &longer);
   assert_error(rl_reentry_set_owner(outer, world->now_us, "me", 2), REDLOCK_OK);
   assert_error(rl_reentry_set_owner(inner, world->now_us, "me", 2), REDLOCK_OK);
-  assert_error(fake_hold(world, outer), REDLOCK_OK);
+  assert_error(fake_acquire(world, outer), REDLOCK_OK);
   rl_lock *out = fake_lock(world, "out", &patient);
   assert_error(rl_lock_acquire(out, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
@@ -260,7 +260,7 @@ TEST(node_that_is_behind_delays_no_round) {
 TEST(hung_minority_delays_no_round) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, "r", NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   world->core.pacer.in_flight_limit = 1;
   world->core.pacer.command_us = REDLOCK_SECONDS;
   for (unsigned i = 0; i < 8; i++) {
@@ -277,7 +277,7 @@ TEST(hung_minority_delays_no_round) {
 TEST(overfull_minority_is_waited_for) {
   fake_world *world = fake_world_new(3);
   rl_lock *lock = fake_lock(world, "r", NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   world->core.pacer.in_flight_limit = 1;
   world->core.pacer.command_us = REDLOCK_SECONDS;
   for (unsigned i = 0; i < RL_PACER_OVERFULL; i++) {
@@ -304,7 +304,7 @@ TEST(overfull_minority_ends_no_lease) {
   options.ttl_us = 2 * SECONDS;
   options.node_timeout_us = 60 * SECONDS;
   rl_lock *lock = fake_lock(world, "r", &options);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   world->core.pacer.in_flight_limit = 1;
   world->core.pacer.command_us = REDLOCK_SECONDS;
   for (unsigned i = 0; i < RL_PACER_OVERFULL + 1; i++) {

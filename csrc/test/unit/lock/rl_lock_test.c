@@ -20,7 +20,7 @@ static void begin_flight(rl_operation operation, rl_phase phase) {
     world = fake_world_new(3);
     lock = fake_lock(world, KEY, NULL);
   } else {
-    hold(3, NULL);
+    open_world_with_lease(3, NULL);
   }
   operate(lock, operation);
   if (phase != RL_PHASE_SEND) {
@@ -64,7 +64,7 @@ TEST(new_lock_is_not_held_and_has_no_error) {
 }
 
 TEST(held_lock_rejects_acquire) {
-  hold(1, NULL);
+  open_world_with_lease(1, NULL);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_E_HELD);
   assert_error(rl_lock_result(lock), REDLOCK_E_HELD);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
@@ -74,7 +74,7 @@ TEST(held_lock_rejects_acquire) {
 }
 
 TEST(lock_with_expired_lease_can_be_acquired) {
-  hold(1, NULL);
+  open_world_with_lease(1, NULL);
   char token[REDLOCK_TOKEN_LENGTH + 1];
   memcpy(token, rl_attempt_token(lock->lease), sizeof token);
   world->now_us = lock->deadline_us;
@@ -172,16 +172,16 @@ TEST(abandoned_extend_does_not_block_detach) {
 }
 
 TEST(locks_with_one_name_exclude_each_other) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   redlock_options once = fake_once();
   rl_lock *second = fake_lock(world, KEY, &once);
-  assert_error(fake_hold(world, second), REDLOCK_E_TAKEN);
+  assert_error(fake_acquire(world, second), REDLOCK_E_TAKEN);
   assert_error(fake_release(world, lock), REDLOCK_OK);
-  assert_error(fake_hold(world, second), REDLOCK_OK);
+  assert_error(fake_acquire(world, second), REDLOCK_OK);
 }
 
 TEST(many_locks_share_a_connection) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   rl_lock *locks[16];
   char name[16];
   for (unsigned i = 0; i < COUNT_OF(locks); i++) {
@@ -229,12 +229,12 @@ TEST(cancel_ends_the_operation_in_every_phase) {
     }
     assert_nothing_left();
     assert_error(rl_lock_result(lock), extend ? REDLOCK_OK : REDLOCK_E_CANCELLED);
-    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_error(fake_acquire(world, lock), REDLOCK_OK);
   }
 }
 
 TEST(cancel_of_an_idle_lock_does_nothing) {
-  hold(1, NULL);
+  open_world_with_lease(1, NULL);
   rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
@@ -278,7 +278,7 @@ TEST(free_releases_the_token_in_every_phase) {
 }
 
 TEST(free_releases_a_held_lock) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   rl_lock_free(lock, world->now_us);
   fake_turn(world);
   for (unsigned i = 0; i < 3; i++) {
@@ -289,7 +289,7 @@ TEST(free_releases_a_held_lock) {
 }
 
 TEST(free_removes_an_ended_lock_from_the_queue) {
-  hold(1, NULL);
+  open_world_with_lease(1, NULL);
   rl_lock *other = fake_lock(world, "other", NULL);
   operate(lock, RL_OPERATION_EXTEND);
   operate(other, RL_OPERATION_ACQUIRE);
@@ -317,7 +317,7 @@ TEST(free_keeps_the_other_locks) {
 }
 
 TEST(key_outlives_a_lock_released_while_the_node_is_away) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   world->nodes[1].policy = FAKE_REFUSES;
   fake_break(world, 1, "Connection reset by peer");
   fake_free(world, lock);
@@ -332,7 +332,7 @@ TEST(key_outlives_a_lock_released_while_the_node_is_away) {
 /* ---------------------------------------------------------------------- expire, close, forget */
 
 TEST(unreported_expired_lease_is_released) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   rl_lock_expire(lock, world->now_us);
   assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
   assert_null(lock->lease);
@@ -342,7 +342,7 @@ TEST(unreported_expired_lease_is_released) {
 /* The caller reads a result later, when the lease may have expired. */
 TEST(lease_that_expired_unreported_is_not_held) {
   for (unsigned extended = 0; extended <= 1; extended++) {
-    hold(3, NULL);
+    open_world_with_lease(3, NULL);
     if (extended) {
       operate(lock, RL_OPERATION_EXTEND);
       assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_PENDING);
@@ -362,7 +362,7 @@ TEST(lease_that_expired_unreported_is_not_held) {
 }
 
 TEST(lease_that_was_closed_unreported_is_not_held) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   rl_core_close(&world->core, world->now_us);
   assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_CLOSED);
   assert_nothing_left();
@@ -370,10 +370,10 @@ TEST(lease_that_was_closed_unreported_is_not_held) {
 
 /* A failure, and a release that succeeded, are reported as they were, however late. */
 TEST(only_an_unreported_grant_turns_into_expired) {
-  hold(3, NULL);
+  open_world_with_lease(3, NULL);
   assert_error(fake_release(world, lock), REDLOCK_OK);
   assert_error(rl_lock_outcome(lock, world->now_us + 60 * SECONDS), REDLOCK_OK);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   operate(lock, RL_OPERATION_EXTEND);
   rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);
   assert_error(rl_lock_outcome(lock, world->now_us + 60 * SECONDS), REDLOCK_E_CANCELLED);
@@ -397,7 +397,7 @@ TEST(close_ends_all_operations_and_releases_all_leases) {
 }
 
 TEST(closed_core_accepts_no_nodes) {
-  hold(2, NULL);
+  open_world_with_lease(2, NULL);
   rl_core_close(&world->core, world->now_us);
   assert_nothing_left();
   fake_break(world, 0, "Connection reset by peer");
@@ -410,7 +410,7 @@ TEST(closed_core_accepts_no_nodes) {
 /* Closing while a node is away: its key is released as long as that is of use, and no longer. */
 TEST(closed_core_connects_only_to_release) {
   for (unsigned back = 0; back <= 1; back++) {
-    hold(2, NULL);
+    open_world_with_lease(2, NULL);
     world->nodes[0].policy = FAKE_REFUSES;
     fake_break(world, 0, "Connection reset by peer");
     rl_core_close(&world->core, world->now_us);
@@ -450,13 +450,13 @@ TEST(reset_sends_nothing_and_holds_nothing) {
     fake_settle(world);
     assert_int_equal(world->nodes[0].releases, releases);
     assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
-    assert_error(fake_hold(world, lock), REDLOCK_OK); /* and it works again */
+    assert_error(fake_acquire(world, lock), REDLOCK_OK); /* and it works again */
   }
 }
 
 TEST(unreleased_token_is_released_by_acquire_and_by_free) {
   for (unsigned free_it = 0; free_it <= 1; free_it++) {
-    hold(1, NULL);
+    open_world_with_lease(1, NULL);
     operate(lock, RL_OPERATION_RELEASE);
     fake_turn(world);
     fake_reply(world, 0, "-LOADING\r\n");
@@ -466,7 +466,7 @@ TEST(unreleased_token_is_released_by_acquire_and_by_free) {
       rl_lock_free(lock, world->now_us);
     } else {
       fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
-      assert_error(fake_hold(world, lock), REDLOCK_PENDING);
+      assert_error(fake_acquire(world, lock), REDLOCK_PENDING);
       assert_null(lock->unreleased);
       rl_lock_free(lock, world->now_us);
     }
@@ -481,13 +481,13 @@ TEST(unreleased_token_is_released_by_acquire_and_by_free) {
 TEST(wrong_option_is_named_and_replaces_the_last_result) {
   char message[256];
   redlock_options wrong = {.ttl_us = 999};
-  hold(1, NULL);
+  open_world_with_lease(1, NULL);
   assert_error(fake_release(world, lock), REDLOCK_OK);
   assert_error(rl_lock_acquire(lock, world->now_us, &wrong, false), REDLOCK_E_INVALID);
   assert_error(rl_lock_result(lock), REDLOCK_E_INVALID);
   assert_string_equal(rl_lock_message(lock, message, sizeof message),
                       "'orders:42': ttl_us must be from 1 ms to 366 days");
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_string_equal(rl_lock_message(lock, message, sizeof message), "");
   assert_error(rl_lock_extend(lock, world->now_us, REDLOCK_DURATION_NONE, false),
                REDLOCK_E_INVALID);

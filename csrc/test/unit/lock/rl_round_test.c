@@ -8,20 +8,20 @@
 
 TEST(acquire_sends_no_set_to_a_node_that_is_behind) {
   redlock_options once = fake_once();
-  begin_once(3);
-  assert_error(majority_answers(), REDLOCK_OK);
+  open_world_and_begin_single_attempt(3);
+  assert_error(let_majority_answer(), REDLOCK_OK);
   rl_lock *second = fake_lock(world, "second", &once);
   world->now_us += 100 * MS; /* Exactly the node timeout is not behind yet. */
   fake_begin_acquire(world, second);
   assert_int_equal(world->nodes[2].sets, 2);
-  answer_majority();
+  (void)let_majority_answer();
   rl_lock *third = fake_lock(world, "third", &once);
   world->now_us += 1;
   fake_begin_acquire(world, third);
   assert_int_equal(world->nodes[2].sets, 2);
   assert_int_equal(third->votes[2].vote, REDLOCK_VOTE_UNKNOWN);
   assert_string_equal(rl_round_reason(third, 2), "no reply for 100 ms");
-  answer_majority();
+  (void)let_majority_answer();
   assert_error(rl_lock_result(third), REDLOCK_OK);
   assert_int_equal(third->lease->sent, 3); /* nodes 0 and 1 */
 }
@@ -31,7 +31,7 @@ TEST(acquire_asks_a_node_that_is_5_ms_behind) {
   for (unsigned more = 0; more <= 1; more++) {
     redlock_options options = fake_once();
     options.ttl_us = 20 * MS; /* a node timeout of 2 ms */
-    begin(1, &options);
+    open_world_and_begin_acquire(1, &options);
     rl_lock *second = fake_lock(world, "second", &options);
     world->now_us += 5 * MS + more;
     fake_begin_acquire(world, second);
@@ -44,7 +44,7 @@ TEST(refused_nodes_decide_at_once) {
   for (unsigned i = 0; i < 3; i++) {
     world->nodes[i].policy = FAKE_REFUSES;
   }
-  start_once();
+  begin_single_attempt();
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_string_equal(rl_round_reason(lock, 0), "Connection refused");
   assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_ERROR);
@@ -54,7 +54,7 @@ TEST(connecting_counts_towards_the_budget_of_the_attempt) {
   world = fake_world_new(3);
   world->nodes[0].policy = FAKE_HANGS;
   world->nodes[1].policy = FAKE_SILENT;
-  start_once();
+  begin_single_attempt();
   fake_answer(world, 2);
   fake_pass(world, 100 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
@@ -67,7 +67,7 @@ TEST(round_asks_a_node_that_comes_up_in_time) {
   world = fake_world_new(3);
   world->nodes[0].policy = FAKE_SILENT;
   world->nodes[1].policy = FAKE_REFUSES;
-  start_once();
+  begin_single_attempt();
   fake_answer(world, 2);
   assert_int_equal(fake_next(world, 0), FAKE_SETNAME);
   fake_pass(world, 60 * MS);
@@ -83,19 +83,19 @@ TEST(round_asks_a_node_that_comes_up_in_time) {
 TEST(node_that_comes_up_in_the_round_gets_the_rest_of_the_ttl) {
   world = fake_world_new(3);
   world->nodes[2].policy = FAKE_SILENT;
-  start_once();
+  begin_single_attempt();
   fake_answer(world, 0);
   fake_pass(world, 60 * MS);
   fake_reply(world, 2, "+OK\r\n"); /* the handshake */
   fake_answer(world, 2);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
-  assert_int_equal(expiry(2), FAKE_START_US + 10 * SECONDS);
+  assert_int_equal(key_expiry(2), FAKE_START_US + 10 * SECONDS);
 }
 
 static void assert_joined(void) {
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), world->count);
   assert_int_equal(lock->votes[2].vote, REDLOCK_VOTE_GRANTED);
-  assert_true(expiry(2) >= lock->deadline_us);
+  assert_true(key_expiry(2) >= lock->deadline_us);
   assert_error(fake_release(world, lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
 }
@@ -104,7 +104,7 @@ static void assert_joined(void) {
 TEST(round_asks_a_refusing_node_once) {
   world = fake_world_new(3);
   world->nodes[2].policy = FAKE_HANGS;
-  start_once();
+  begin_single_attempt();
   fake_answer(world, 0);
   assert_int_equal(lock->awaited, 4);
   world->nodes[2].policy = FAKE_ACCEPTS;
@@ -143,7 +143,7 @@ static void owe_releases(unsigned node, unsigned count, size_t length) {
 
 TEST(release_waits_for_room_in_a_full_queue) {
   size_t length;
-  begin_once(1);
+  open_world_and_begin_single_attempt(1);
   fake_settle(world);
   world->nodes[0].policy = FAKE_SILENT;
   fake_break(world, 0, "Connection reset by peer");
@@ -169,13 +169,13 @@ TEST(release_waits_for_room_in_a_full_queue) {
 TEST(acquire_uses_a_node_that_came_back) {
   world = fake_world_new(3);
   world->nodes[2].policy = FAKE_REFUSES;
-  start_once();
-  assert_error(majority_answers(), REDLOCK_OK);
+  begin_single_attempt();
+  assert_error(let_majority_answer(), REDLOCK_OK);
   assert_error(fake_release(world, lock), REDLOCK_OK);
   world->nodes[2].policy = FAKE_ACCEPTS;
   fake_pass(world, 50 * MS); /* the first back-off */
   assert_int_equal(world->nodes[2].connections, 1);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
 }
 
@@ -185,7 +185,7 @@ static void open_idle(redlock_duration keep_us) {
   world = fake_world_new(1);
   world->core.keep_us = keep_us;
   lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_int_equal(world->nodes[0].connections, 1);
 }
 
@@ -217,7 +217,7 @@ TEST(idle_connection_that_is_silent_is_replaced_before_it_is_needed) {
   assert_int_equal(world->nodes[0].connections, 2);
   assert_int_equal(world->core.nodes[0]->link.phase, RL_LINK_UP);
   lock = fake_lock(world, "other", NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
 }
 
 TEST(idle_connection_is_left_to_sockets_with_keepalive) {
@@ -229,7 +229,7 @@ TEST(idle_connection_is_left_to_sockets_with_keepalive) {
 
 /* Nodes 0 and 1 are one server. Node 2 does not answer the extend. */
 TEST(extend_counts_two_nodes_of_one_server_once) {
-  begin_once(3);
+  open_world_and_begin_single_attempt(3);
   fake_answer(world, 0);
   (void)fake_reply(world, 1, "$-1\r\n");
   fake_answer(world, 2);
@@ -258,7 +258,7 @@ TEST(extend_counts_two_nodes_of_one_server_once) {
 
 /* Node 0 of three refuses to write; the others grant. */
 static void held_beside_a_replica(const char *refusal) {
-  start_once();
+  begin_single_attempt();
   (void)fake_reply(world, 0, refusal);
   fake_answer(world, 1);
   fake_answer(world, 2);
@@ -270,7 +270,7 @@ static void refusing_node_is_connected_anew(const char *refusal, const char *tex
   world = fake_world_new(3);
   const rl_node *node = world->core.nodes[0];
   lock = fake_lock(world, "first", NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   fake_pass(world, 2 * SECONDS);
   unsigned before = world->nodes[0].connections;
   held_beside_a_replica(refusal);
@@ -280,7 +280,7 @@ static void refusing_node_is_connected_anew(const char *refusal, const char *tex
   fake_settle(world);
   assert_int_equal(node->link.phase, RL_LINK_UP);
   lock = fake_lock(world, "third", NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_int_equal(lock->lease->confirmed & 1, 1);
   assert_false(node->read_only);
   assert_string_equal(node->error, "");
@@ -305,9 +305,9 @@ TEST(master_without_replicas_is_connected_anew) {
 TEST(reply_that_follows_a_refusal_to_write_counts) {
   world = fake_world_new(3);
   rl_lock *held = fake_lock(world, "held", NULL);
-  assert_error(fake_hold(world, held), REDLOCK_OK);
+  assert_error(fake_acquire(world, held), REDLOCK_OK);
   fake_pass(world, 2 * SECONDS);
-  start_once();
+  begin_single_attempt();
   rl_lock *second = fake_lock(world, "second", NULL);
   fake_begin_acquire(world, second);
   unsigned before = world->nodes[0].connections;

@@ -13,8 +13,8 @@
 
 /* Opens a world whose lock is held. The clock of node 1 is stepped, and the lease is extended. */
 static void step_under_lease(redlock_duration by_us) {
-  used(3);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  open_world_after_a_lease(3);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   fake_pass(world, 1 * SECONDS);
   world->nodes[1].store.ahead_us += by_us;
   assert_error(fake_extend(world, lock, 0), REDLOCK_OK);
@@ -26,11 +26,11 @@ TEST(step_quarantines_its_node) {
   assert_contains(world->nodes[1].store.record, " clock ");
   assert_null(strstr(world->nodes[0].store.record, " clock "));
   assert_error(fake_release(world, lock), REDLOCK_OK);
-  assert_hold(lock, REDLOCK_OK, "gqg");
+  assert_acquire(lock, REDLOCK_OK, "gqg");
   assert_reason(lock, 1, "for 24.1 s more: its clock was stepped");
   assert_error(fake_release(world, lock), REDLOCK_OK);
   fake_pass(world, QUARANTINE);
-  assert_hold(lock, REDLOCK_OK, "ggg");
+  assert_acquire(lock, REDLOCK_OK, "ggg");
 }
 
 TEST(small_drift_is_permitted) {
@@ -43,47 +43,47 @@ TEST(wrong_clock_delays_the_record_until_corrected) {
   step_under_lease(10 * SECONDS);
   assert_string_equal(world->nodes[1].store.record, "");
   assert_error(fake_release(world, lock), REDLOCK_OK);
-  assert_hold(lock, REDLOCK_OK, "gqg");
+  assert_acquire(lock, REDLOCK_OK, "gqg");
   assert_reason(lock, 1, "its clock is 10.0 s ahead of those of the other nodes");
   assert_error(fake_release(world, lock), REDLOCK_OK);
   world->nodes[1].store.ahead_us = 0;
   fake_pass(world, 2 * SECONDS);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   fake_settle(world);
   assert_contains(world->nodes[1].store.record, " empty ");
 }
 
 TEST(vote_that_reveals_a_step_does_not_count) {
-  used(3);
+  open_world_after_a_lease(3);
   world->nodes[1].store.ahead_us = 100 * MS;
   fake_store_put(&world->nodes[2].store, KEY, OTHER, world->now_us + 5 * SECONDS);
-  assert_hold(lock, REDLOCK_E_TAKEN, "gqt");
+  assert_acquire(lock, REDLOCK_E_TAKEN, "gqt");
   fake_pass(world, 200 * MS);
   fake_settle(world);
   assert_int_equal(fake_keys(world, KEY), 1); /* The key that was set there is released. */
 }
 
 TEST(equal_steps_of_a_majority_are_the_clients_clock) {
-  used(3);
+  open_world_after_a_lease(3);
   char before[FAKE_RECORD_MAX + 1];
   (void)snprintf(before, sizeof before, "%s", world->nodes[0].store.record);
   for (unsigned i = 0; i < 3; i++) {
     world->nodes[i].store.ahead_us = 500 * MS;
   }
   fake_pass(world, 1 * SECONDS);
-  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(fake_acquire(world, lock), REDLOCK_E_UNAVAILABLE);
   assert_string_equal(world->nodes[0].store.record, before);
-  assert_hold(lock, REDLOCK_E_UNAVAILABLE, "qqq");
+  assert_acquire(lock, REDLOCK_E_UNAVAILABLE, "qqq");
   assert_reason(lock, 0, "for 24.1 s more: its clock was stepped");
   fake_pass(world, QUARANTINE);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
 }
 
 TEST(step_recorded_by_another_client_needs_no_new_record) {
-  used(3);
+  open_world_after_a_lease(3);
   world->nodes[1].store.ahead_us = 500 * MS;
-  remember(1, 5 * SECONDS, "clock");
-  assert_hold(lock, REDLOCK_OK, "gqg");
+  put_record(1, 5 * SECONDS, "clock");
+  assert_acquire(lock, REDLOCK_OK, "gqg");
   assert_reason(lock, 1, "for 19.1 s more: its clock was stepped");
 }
 
@@ -94,10 +94,10 @@ static void keep_on_two(int8_t auto_extend) {
   redlock_options options = ONCE;
   options.auto_extend = auto_extend;
   options.notify_lost = REDLOCK_YES;
-  used(3);
+  open_world_after_a_lease(3);
   kept = fake_lock(world, "kept", &options);
   fake_store_put(&world->nodes[2].store, "kept", OTHER, world->now_us + 5 * SECONDS);
-  assert_error(fake_hold(world, kept), REDLOCK_OK);
+  assert_error(fake_acquire(world, kept), REDLOCK_OK);
   assert_int_equal(rl_margin_of(kept, world->now_us), 0);
   fake_pass(world, 1 * SECONDS);
 }
@@ -169,11 +169,11 @@ static rl_lock *rival; /* wants what |kept| has */
  */
 static void endanger(void) {
   const redlock_options options = {.ttl_us = 10 * SECONDS, .retry_count = REDLOCK_RETRIES_NONE};
-  used(3);
+  open_world_after_a_lease(3);
   kept = fake_lock(world, "kept", &options);
   rival = fake_lock(world, "kept", &options);
   fake_store_put(&world->nodes[2].store, "kept", OTHER, world->now_us + 500 * MS);
-  assert_error(fake_hold(world, kept), REDLOCK_OK);
+  assert_error(fake_acquire(world, kept), REDLOCK_OK);
   fake_pass(world, 8600 * MS);
 }
 
@@ -185,7 +185,7 @@ static void step(void) {
 /* The rival gets nothing while |kept| is held, and it still is. */
 static void assert_kept(void) {
   for (unsigned i = 0; i < 3; i++) {
-    (void)fake_hold(world, rival);
+    (void)fake_acquire(world, rival);
     assert_true(rl_lock_remaining(kept, world->now_us) > 0);
     assert_true(rl_lock_remaining(rival, world->now_us) == 0);
   }
@@ -227,7 +227,7 @@ TEST(step_outlives_a_failed_record) {
 TEST(step_of_a_refused_node_counts) {
   endanger();
   rl_lock *third = new_lock("third");
-  assert_error(fake_hold(world, third), REDLOCK_OK);
+  assert_error(fake_acquire(world, third), REDLOCK_OK);
   world->nodes[1].store.take_sha1[0] = '\0';
   fake_begin_acquire(world, rival);
   (void)fake_answer(world, 1); /* The script is not known: the guard is asked, */
@@ -246,7 +246,7 @@ TEST(unrelated_record_does_not_end_a_step) {
   for (unsigned i = 0; i < COUNT_OF(reasons); i++) {
     endanger();
     step();
-    remember(1, QUARANTINE + 20 * SECONDS, reasons[i]);
+    put_record(1, QUARANTINE + 20 * SECONDS, reasons[i]);
     assert_kept();
   }
 }
@@ -259,7 +259,7 @@ TEST(different_steps_are_those_of_the_nodes) {
   endanger();
   step();
   world->nodes[0].store.ahead_us -= 400 * MS;
-  assert_error(fake_hold(world, rival), REDLOCK_E_UNAVAILABLE);
+  assert_error(fake_acquire(world, rival), REDLOCK_E_UNAVAILABLE);
   fake_settle(world);
   for (unsigned i = 0; i < 2; i++) {
     assert_contains(world->nodes[i].store.record, " clock ");
@@ -269,9 +269,9 @@ TEST(different_steps_are_those_of_the_nodes) {
 
 /* No reply must first say that the node does not know it. */
 TEST(script_of_a_new_record_is_sent_as_text) {
-  used(1);
+  open_world_after_a_lease(1);
   world->nodes[0].store.ahead_us += 100 * MS;
-  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(fake_acquire(world, lock), REDLOCK_E_UNAVAILABLE);
   fake_settle(world);
   fake_pass(world, QUARANTINE);
   fake_begin_acquire(world, lock);
@@ -284,7 +284,7 @@ TEST(script_of_a_new_record_is_sent_as_text) {
 TEST(step_backwards_endangers_no_lease) {
   keep_on_two(REDLOCK_YES);
   world->nodes[1].store.ahead_us -= 100 * MS;
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_int_equal(guard_of(1)->why, RL_LINEAGE_CLOCK);
   assert_int_equal(rl_margin_of(kept, world->now_us), 0);
   assert_int_equal(world->core.losses->count, 0);
@@ -319,7 +319,7 @@ TEST(node_stepped_during_an_extend_does_not_count) {
 TEST(node_that_lost_keys_does_not_count_in_the_margin) {
   keep_on_two(REDLOCK_NO);
   fake_store_flush(&world->nodes[1].store);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_int_equal(kept->lease->confirmed & ~kept->lease->suspect, 1);
   assert_int_equal(world->core.losses->count, 0); /* The clock has done nothing. */
 }

@@ -14,19 +14,19 @@
 /* ------------------------------------------------------------------------------------- records */
 
 TEST(new_node_votes_after_the_longest_lease) {
-  fresh(3);
-  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
-  assert_hold(lock, REDLOCK_E_UNAVAILABLE, "qqq");
+  open_world_of_new_nodes(3);
+  assert_error(fake_acquire(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_acquire(lock, REDLOCK_E_UNAVAILABLE, "qqq");
   redlock_time made_us = world->now_us;
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(world->nodes[i].sets, 0);
     assert_contains(world->nodes[i].store.record, " empty nodes=3 quorum=2 max_ttl=20000 list=");
   }
   fake_pass(world, QUARANTINE - 1);
-  assert_hold(lock, REDLOCK_E_UNAVAILABLE, "qqq");
+  assert_acquire(lock, REDLOCK_E_UNAVAILABLE, "qqq");
   fake_pass(world, 1);
   assert_int_equal(world->now_us, made_us + QUARANTINE);
-  assert_hold(lock, REDLOCK_OK, "ggg");
+  assert_acquire(lock, REDLOCK_OK, "ggg");
 }
 
 TEST(quarantine_lasts_at_least_six_seconds) {
@@ -44,46 +44,46 @@ TEST(quarantine_lasts_at_least_six_seconds) {
 }
 
 TEST(old_record_lets_node_vote_at_once) {
-  ready(3);
-  remember(1, QUARANTINE - 1, "empty");
-  assert_hold(lock, REDLOCK_OK, "gqg");
+  open_world_with_records(3);
+  put_record(1, QUARANTINE - 1, "empty");
+  assert_acquire(lock, REDLOCK_OK, "gqg");
   assert_reason(lock, 1, "for 0.1 s more: it has no record");
   assert_int_equal(fake_keys(world, KEY), 2); /* Nor does the node join. */
   assert_error(fake_release(world, lock), REDLOCK_OK);
   fake_pass(world, 1);
-  assert_hold(lock, REDLOCK_OK, "ggg");
+  assert_acquire(lock, REDLOCK_OK, "ggg");
 }
 
 TEST(record_of_another_server_is_replaced) {
-  ready(3);
+  open_world_with_records(3);
   fake_store_restart(&world->nodes[2].store, "run7", false);
-  assert_hold(lock, REDLOCK_OK, "ggq");
+  assert_acquire(lock, REDLOCK_OK, "ggq");
   assert_contains(world->nodes[2].store.record, "run7 ");
   assert_contains(world->nodes[2].store.record, " restart ");
   assert_error(fake_release(world, lock), REDLOCK_OK);
   fake_pass(world, 1 * SECONDS);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_reason(lock, 2, "for 23.1 s more: the server was restarted, replaced or promoted");
 }
 
 TEST(record_waits_for_clocks_of_a_majority) {
-  fresh(5);
+  open_world_of_new_nodes(5);
   for (unsigned i = 2; i < 5; i++) {
     world->nodes[i].policy = FAKE_REFUSES;
   }
-  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(fake_acquire(world, lock), REDLOCK_E_UNAVAILABLE);
   assert_string_equal(world->nodes[0].store.record, "");
-  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(fake_acquire(world, lock), REDLOCK_E_UNAVAILABLE);
   assert_reason(lock, 0, "its quarantine begins when a majority of the nodes is connected");
   world->nodes[2].policy = FAKE_ACCEPTS;
   fake_pass(world, 10 * SECONDS);
-  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(fake_acquire(world, lock), REDLOCK_E_UNAVAILABLE);
   fake_settle(world);
   for (unsigned i = 0; i < 3; i++) {
     assert_string_not_equal(world->nodes[i].store.record, "");
   }
   fake_pass(world, QUARANTINE);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
 }
 
 static void assert_guard_reason(unsigned node, const char *expected) {
@@ -93,16 +93,16 @@ static void assert_guard_reason(unsigned node, const char *expected) {
 }
 
 TEST(wrong_clock_creates_no_record) {
-  ready(3);
+  open_world_with_records(3);
   world->nodes[1].store.ahead_us = 2 * SECONDS + 1;
   world->nodes[1].store.record[0] = '\0';
-  assert_hold(lock, REDLOCK_OK, "gqg");
+  assert_acquire(lock, REDLOCK_OK, "gqg");
   assert_guard_reason(1, "its clock is 2.1 s ahead of those of the other nodes");
   assert_string_equal(world->nodes[1].store.record, "");
   assert_error(fake_release(world, lock), REDLOCK_OK);
   world->nodes[1].store.ahead_us = 2 * SECONDS;
   fake_pass(world, 1 * SECONDS);
-  assert_error(fake_hold(world, lock), REDLOCK_OK); /* It is asked again now. */
+  assert_error(fake_acquire(world, lock), REDLOCK_OK); /* It is asked again now. */
   fake_settle(world);
   assert_string_not_equal(world->nodes[1].store.record, "");
 }
@@ -113,10 +113,10 @@ TEST(wrong_clock_creates_no_record) {
  */
 TEST(uncertain_clock_creates_no_record) {
   char reply[FAKE_REPLY_MAX];
-  ready(3);
+  open_world_with_records(3);
   world->nodes[1].store.ahead_us = 10 * SECONDS;
   world->nodes[1].store.record[0] = '\0';
-  use(lock);
+  acquire_and_release(lock);
   fake_pass(world, 2 * SECONDS);
   fake_begin_acquire(world, lock);
   assert_int_equal(fake_next(world, 1), FAKE_GUARD);
@@ -132,8 +132,8 @@ TEST(uncertain_clock_creates_no_record) {
 
 TEST(node_with_a_known_clock_receives_the_key) {
   char reply[FAKE_REPLY_MAX];
-  ready(3);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  open_world_with_records(3);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   fake_begin_extend(world, lock, 0);
   fake_answer(world, 0);
   fake_answer(world, 2);
@@ -158,19 +158,19 @@ TEST(node_with_a_known_clock_receives_the_key) {
 }
 
 TEST(node_with_a_wrong_clock_does_not_vote) {
-  ready(3);
+  open_world_with_records(3);
   world->nodes[0].store.ahead_us = 100 * SECONDS;
-  assert_hold(lock, REDLOCK_OK, "qgg");
+  assert_acquire(lock, REDLOCK_OK, "qgg");
   assert_true(rl_guard_quarantined(guard_of(0), world->now_us) == REDLOCK_NEVER);
 }
 
 /* ---------------------------------------------------------------------------- while connected */
 
 TEST(script_is_sent_once_as_text_then_by_hash) {
-  fresh(1);
+  open_world_of_new_nodes(1);
   rl_guarding_prepare(&world->core);
   (void)snprintf(world->nodes[0].store.run_id, sizeof world->nodes[0].store.run_id, "run0-5e");
-  remember(0, QUARANTINE, "ready");
+  put_record(0, QUARANTINE, "ready");
   for (unsigned i = 0; i < 6; i++) {
     /* It has reported its history before, and is asked now and then. */
     fake_pass(world, i == 3 || i == 5 ? TRUSTED : 0);
@@ -192,7 +192,7 @@ TEST(script_is_sent_once_as_text_then_by_hash) {
  * near.
  */
 TEST(node_whose_clock_becomes_near_is_backfilled) {
-  used(3);
+  open_world_after_a_lease(3);
   rl_node *node = world->core.nodes[1];
   guard_of(1)->near = false;
   guard_of(1)->distant = false;
@@ -204,31 +204,31 @@ TEST(node_whose_clock_becomes_near_is_backfilled) {
 }
 
 TEST(flushed_node_has_no_vote) {
-  used(3);
+  open_world_after_a_lease(3);
   fake_store_flush(&world->nodes[1].store);
-  assert_hold(lock, REDLOCK_OK, "gqg");
+  assert_acquire(lock, REDLOCK_OK, "gqg");
   assert_reason(lock, 1,
                 "it has no record: it is new, was restarted without its keys or flushed, or "
                 "is another database; its quarantine begins now");
   assert_error(fake_release(world, lock), REDLOCK_OK);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_reason(lock, 1, "for 24.1 s more: it has no record");
 }
 
 TEST(flushed_node_grants_no_second_lease) {
-  used(3);
+  open_world_after_a_lease(3);
   rl_lock *rival = new_lock(KEY);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   fake_store_remove(&world->nodes[2].store, KEY); /* The holder has a bare majority. */
   fake_store_flush(&world->nodes[1].store);
-  assert_hold(rival, REDLOCK_E_TAKEN, "tqg");
+  assert_acquire(rival, REDLOCK_E_TAKEN, "tqg");
   assert_true(rl_lock_remaining(lock, world->now_us) > 0);
 }
 
 /* It may be executed at any time: in the trusted tenth of a second, too. */
 TEST(heal_compares_the_history) {
-  used(3);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  open_world_after_a_lease(3);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   fake_store_remove(&world->nodes[2].store, KEY);
   fake_begin_extend(world, lock, 0);
   for (unsigned i = 0; i < 3; i++) {
@@ -241,18 +241,18 @@ TEST(heal_compares_the_history) {
 }
 
 TEST(a_server_behind_the_same_connection_is_noticed_though_the_record_is_the_same) {
-  used(3);
+  open_world_after_a_lease(3);
   fake_store_restart(&world->nodes[1].store, "run9", false); /* A proxy has switched. */
-  assert_hold(lock, REDLOCK_OK, "gqg");
+  assert_acquire(lock, REDLOCK_OK, "gqg");
   assert_contains(world->nodes[1].store.record, "run9 ");
 }
 
 /* Opens a world whose lock was used. Node 1 was never a replica, and has a record of that age. */
 static void used_with_record_of(redlock_duration age) {
-  ready(3);
+  open_world_with_records(3);
   (void)snprintf(world->nodes[1].store.run_id, sizeof world->nodes[1].store.run_id, "run1-00");
-  remember(1, age, "ready");
-  use(lock);
+  put_record(1, age, "ready");
+  acquire_and_release(lock);
 }
 
 /*
@@ -273,7 +273,7 @@ TEST(late_client_teaches_no_script_to_another_server) {
   assert_string_equal(command.seal, late->core.nodes[1]->link.guard->seal);
   assert_string_not_equal(command.seal, guard_of(1)->seal);
   world->nodes[1].store = late->nodes[1].store;
-  assert_hold(lock, REDLOCK_OK, "gqg");
+  assert_acquire(lock, REDLOCK_OK, "gqg");
   fake_settle(late);
 }
 
@@ -284,27 +284,27 @@ TEST(late_client_teaches_no_script_to_another_server) {
  */
 TEST(node_that_failed_over_and_back_grants_nothing) {
   for (unsigned lags = 0; lags < 2; lags++) {
-    ready(3);
+    open_world_with_records(3);
     fake_store *store = &world->nodes[1].store;
     (void)snprintf(store->run_id, sizeof store->run_id, "run1-5e");
-    remember(1, QUARANTINE, "ready");
-    assert_hold(lock, REDLOCK_OK, "ggg");
+    put_record(1, QUARANTINE, "ready");
+    assert_acquire(lock, REDLOCK_OK, "ggg");
     assert_error(fake_release(world, lock), REDLOCK_OK);
     (void)snprintf(store->run_id, sizeof store->run_id, "run1-6f");
     store->unsealed = lags == 0;
     fake_pass(world, lags == 0 ? 0 : TRUSTED);
-    assert_hold(lock, REDLOCK_OK, "gqg");
+    assert_acquire(lock, REDLOCK_OK, "gqg");
     assert_contains(store->record, "6f ");
   }
 }
 
 /* While others ask it for its past, too: what was answered to us is what counts. */
 TEST(history_is_trusted_from_its_send_time) {
-  used(3);
+  open_world_after_a_lease(3);
   rl_guard *guard = guard_of(1);
   redlock_time reported_us = guard->history_us;
   fake_pass(world, TRUSTED - 1);
-  use(lock);
+  acquire_and_release(lock);
   assert_int_equal(guard->history_us, reported_us);
   assert_null(rl_guard_history(guard, reported_us + TRUSTED - 1));
   assert_non_null(rl_guard_history(guard, reported_us + TRUSTED));
@@ -322,18 +322,18 @@ TEST(history_is_trusted_from_its_send_time) {
  * cannot delete now.
  */
 TEST(seal_reveals_a_server_that_kept_its_scripts) {
-  ready(3);
+  open_world_with_records(3);
   fake_store *store = &world->nodes[1].store;
   (void)snprintf(store->run_id, sizeof store->run_id, "run1-");
-  remember(1, QUARANTINE, "ready");
-  use(lock);
+  put_record(1, QUARANTINE, "ready");
+  acquire_and_release(lock);
   (void)snprintf(store->run_id, sizeof store->run_id, "run9-"); /* With its scripts. */
   store->unsealed = true;
-  assert_hold(lock, REDLOCK_OK, "gqg");
+  assert_acquire(lock, REDLOCK_OK, "gqg");
 }
 
 TEST(flushed_script_is_sent_again_only_after_a_check) {
-  used(1);
+  open_world_after_a_lease(1);
   world->nodes[0].store.take_sha1[0] = '\0';
   fake_begin_acquire(world, lock);
   fake_command command = fake_answer(world, 0);
@@ -349,27 +349,27 @@ TEST(flushed_script_is_sent_again_only_after_a_check) {
 }
 
 TEST(node_bootstrapped_by_another_client_votes_in_the_same_attempt) {
-  used(1);
-  remember(0, QUARANTINE + 5, "ready"); /* Another record, by another client. */
-  assert_hold(lock, REDLOCK_OK, "g");
+  open_world_after_a_lease(1);
+  put_record(0, QUARANTINE + 5, "ready"); /* Another record, by another client. */
+  assert_acquire(lock, REDLOCK_OK, "g");
 }
 
 TEST(node_without_a_vote_is_checked_once_a_second) {
-  fresh(3);
-  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  open_world_of_new_nodes(3);
+  assert_error(fake_acquire(world, lock), REDLOCK_E_UNAVAILABLE);
   for (unsigned i = 0; i < 3; i++) {
-    remember(i, QUARANTINE, "ready");
+    put_record(i, QUARANTINE, "ready");
   }
   fake_pass(world, 999 * MS);
-  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(fake_acquire(world, lock), REDLOCK_E_UNAVAILABLE);
   fake_pass(world, 1 * MS);
-  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE); /* Now they are asked, */
-  assert_error(fake_hold(world, lock), REDLOCK_OK);            /* and have answered. */
+  assert_error(fake_acquire(world, lock), REDLOCK_E_UNAVAILABLE); /* Now they are asked, */
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);            /* and have answered. */
 }
 
 TEST(ever_changing_record_is_refused) {
   char other[64];
-  used(1);
+  open_world_after_a_lease(1);
   unsigned asked = 0;
   fake_begin_acquire(world, lock);
   for (; rl_lock_result(lock) == REDLOCK_PENDING && asked < 20; asked++) {
@@ -386,18 +386,18 @@ TEST(ever_changing_record_is_refused) {
 }
 
 TEST(repeated_bootstrap_is_permitted) {
-  used(1);
+  open_world_after_a_lease(1);
   for (unsigned i = 0; i < 10; i++) {
-    remember(0, QUARANTINE + 5 + i, "ready");
-    use(lock);
+    put_record(0, QUARANTINE + 5 + i, "ready");
+    acquire_and_release(lock);
   }
 }
 
 TEST(new_connection_checks_the_record) {
-  used(3);
+  open_world_after_a_lease(3);
   fake_store_restart(&world->nodes[0].store, "run5", true);
   fake_break(world, 0, "Connection reset by peer");
-  assert_hold(lock, REDLOCK_OK, "qgg");
+  assert_acquire(lock, REDLOCK_OK, "qgg");
 }
 
 /* --------------------------------------------------------------------------------- refusals */
@@ -409,26 +409,27 @@ TEST(new_connection_checks_the_record) {
 TEST(restarted_server_keeps_its_clients) {
   static const char theirs[] =
       "run0 1 ready nodes=5 quorum=3 max_ttl=20000 list=ff prefix=da39a3ee/";
-  ready(3);
+  open_world_with_records(3);
   fake_store *store = &world->nodes[0].store;
   (void)snprintf(store->record, sizeof store->record, "%s", theirs);
   (void)snprintf(store->run_id, sizeof store->run_id, "run9");
-  assert_hold(lock, REDLOCK_OK, "egg");
+  assert_acquire(lock, REDLOCK_OK, "egg");
   assert_string_equal(store->record, theirs);
 }
 
 TEST(server_with_a_record_in_another_database_is_refused) {
-  ready(3);
+  open_world_with_records(3);
   fake_store *store = &world->nodes[0].store;
   /* Of the process before a restart: its keys may be there, and its clients come back. */
   (void)snprintf(store->elsewhere, sizeof store->elsewhere, "run7 1 ready %s",
                  world->core.guards->fingerprint);
   store->record[0] = '\0';
-  assert_hold(lock, REDLOCK_OK, "qgg"); /* It is to be made a voter, and is found not to be one. */
+  assert_acquire(lock, REDLOCK_OK,
+                 "qgg"); /* It is to be made a voter, and is found not to be one. */
   fake_settle(world);
   assert_error(rl_lock_release(lock, world->now_us, true), REDLOCK_OK);
   fake_settle(world);
-  assert_hold(lock, REDLOCK_OK, "egg");
+  assert_acquire(lock, REDLOCK_OK, "egg");
   assert_reason(lock, 0,
                 "it is guarded for other clients: prefix=da39a3ee/ database=3 (ours "
                 "prefix=da39a3ee/); if it has no others, delete redlock:lineage* in all its "
@@ -445,12 +446,12 @@ TEST(clients_with_other_settings_see_the_difference) {
       {"nodes=3 quorum=2 max_ttl=20000 cluster=blue", "cluster=blue (ours list="},
   };
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
-    ready(3);
+    open_world_with_records(3);
     fake_store *store = &world->nodes[0].store;
     const char *rest = strstr(world->core.guards->fingerprint, "list=");
     rest = strchr(cases[i].theirs, 'c') != NULL ? strchr(rest, ' ') : rest + 5;
     (void)snprintf(store->record, sizeof store->record, "run0 1 ready %s%s", cases[i].theirs, rest);
-    assert_hold(lock, REDLOCK_OK, "egg");
+    assert_acquire(lock, REDLOCK_OK, "egg");
     assert_reason(lock, 0, "it is guarded for other clients: ");
     assert_reason(lock, 0, cases[i].said);
     assert_reason(lock, 0, "; if it has no others, delete redlock:lineage* in all its databases");
@@ -458,9 +459,9 @@ TEST(clients_with_other_settings_see_the_difference) {
 }
 
 TEST(two_nodes_of_one_server_have_one_vote) {
-  ready(3);
+  open_world_with_records(3);
   (void)snprintf(world->nodes[2].store.run_id, sizeof world->nodes[2].store.run_id, "run0");
-  remember(2, QUARANTINE, "ready");
+  put_record(2, QUARANTINE, "ready");
   world->nodes[0].policy = FAKE_SILENT; /* The higher number comes first. */
   fake_begin_acquire(world, lock);
   (void)fake_reply(world, 0, "+OK\r\n");
@@ -468,7 +469,7 @@ TEST(two_nodes_of_one_server_have_one_vote) {
   assert_string_equal(guard_of(2)->reason, "it is the same server as 10.0.0.1:6379");
   fake_settle(world);
   (void)fake_release(world, lock);
-  assert_hold(lock, REDLOCK_OK, "gge");
+  assert_acquire(lock, REDLOCK_OK, "gge");
 }
 
 /* Begins an acquire. Node 0 has been asked by the guard, and has not answered. */
@@ -481,7 +482,7 @@ static void begin_question(void) {
 
 /* Begins an acquire in a new world. Node 0 gives this answer to the guard. */
 static void begin_answered(const char *reply) {
-  ready(3);
+  open_world_with_records(3);
   begin_question();
   (void)fake_reply(world, 0, reply);
   fake_settle(world);
@@ -540,7 +541,7 @@ TEST(promoted_master_without_replicas_gives_its_refusal) {
       "NOREPLICAS Not enough good replicas to write. Its quarantine begins when it has the "
       "replicas of min-replicas-to-write: start one";
   for (unsigned i = 0; i < COUNT_OF(refusals); i++) {
-    ready(1);
+    open_world_with_records(1);
     fake_store_restart(&world->nodes[0].store, "run7", false);
     world->nodes[0].policy = FAKE_SILENT;
     fake_begin_acquire(world, lock);
@@ -562,7 +563,7 @@ TEST(promoted_master_without_replicas_gives_its_refusal) {
     world->nodes[0].policy = FAKE_ACCEPTS; /* It has a replica now. */
     fake_settle(world);
     fake_pass(world, QUARANTINE);
-    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_error(fake_acquire(world, lock), REDLOCK_OK);
   }
 }
 
@@ -580,9 +581,9 @@ TEST(seal_name_does_not_grow_with_cluster_name) {
   char cluster[RL_LINEAGE_CLUSTER_MAX + 1];
   memset(cluster, 'c', sizeof cluster - 1);
   cluster[sizeof cluster - 1] = '\0';
-  ready(1);
+  open_world_with_records(1);
   rl_lineage_write_key(world->core.guards->key, cluster);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_int_equal(strlen(guard_of(0)->seal), strlen("redlock:lineage ") + 12);
 }
 
@@ -631,7 +632,7 @@ TEST(answer_of_another_type_is_refused) {
 }
 
 TEST(node_without_a_record_is_refused) {
-  fresh(1);
+  open_world_of_new_nodes(1);
   begin_question();
   (void)fake_reply(world, 0, "$22\r\n1000000000 run0 empty \r\n");
   fake_command command = fake_reply(world, 0, "$22\r\n1000000000 run0 empty \r\n");
@@ -644,7 +645,7 @@ TEST(node_without_a_record_is_refused) {
 
 TEST(key_beyond_max_ttl_is_refused) {
   char message[512];
-  ready(1);
+  open_world_with_records(1);
   const redlock_options longest = {.ttl_us = MAX_TTL - 5 * SECONDS, .lock_delay_us = 5 * SECONDS};
   const redlock_options longer = {.ttl_us = MAX_TTL - 5 * SECONDS, .lock_delay_us = 5001 * MS};
   assert_error(rl_lock_acquire(lock, world->now_us, &longer, false), REDLOCK_E_INVALID);
@@ -659,7 +660,7 @@ TEST(key_beyond_max_ttl_is_refused) {
 /* A node that has lost the key would free it before the end of hold_at_least. */
 TEST(key_kept_beyond_max_ttl_is_refused) {
   char message[512];
-  ready(1);
+  open_world_with_records(1);
   const redlock_options longest = {.hold_at_least_us = MAX_TTL - MAX_TTL / 100 - 3 * MS};
   const redlock_options longer = {.hold_at_least_us = MAX_TTL - MAX_TTL / 100};
   assert_error(rl_lock_acquire(lock, world->now_us, &longer, false), REDLOCK_E_INVALID);
@@ -670,10 +671,10 @@ TEST(key_kept_beyond_max_ttl_is_refused) {
 
 TEST(message_has_the_remaining_quarantine) {
   char message[1024];
-  fresh(3);
-  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  open_world_of_new_nodes(3);
+  assert_error(fake_acquire(world, lock), REDLOCK_E_UNAVAILABLE);
   fake_pass(world, 10 * SECONDS);
-  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(fake_acquire(world, lock), REDLOCK_E_UNAVAILABLE);
   assert_contains(
       rl_lock_message(lock, message, sizeof message),
       "0 of 3 nodes granted it (2 needed): 3 of 3 nodes are "
@@ -701,8 +702,8 @@ TEST(client_without_a_guard_sends_plain_commands) {
 }
 
 TEST(lease_is_extended_on_nodes_that_do_not_vote) {
-  used(3);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  open_world_after_a_lease(3);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   for (unsigned i = 0; i < 3; i++) {
     fake_store_restart(&world->nodes[i].store, i == 0 ? "runa" : i == 1 ? "runb" : "runc", false);
     fake_break(world, i, "Connection reset by peer");
@@ -721,13 +722,13 @@ static int handed_over(rl_lock **other, bool restarts) {
   for (unsigned i = 0; i < 2 && restarts; i++) { /* behind the connection, with all keys */
     fake_store_restart(&world->nodes[i].store, i == 0 ? "runa" : "runb", false);
   }
-  return fake_hold(world, *other);
+  return fake_acquire(world, *other);
 }
 
 TEST(lease_is_attached_on_voting_nodes) {
   rl_lock *other;
-  used(3);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  open_world_after_a_lease(3);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_error(handed_over(&other, false), REDLOCK_OK);
   assert_votes(other, "ggg");
 }
@@ -735,8 +736,8 @@ TEST(lease_is_attached_on_voting_nodes) {
 /* The keys may be those of a copy, from which they had gone meanwhile. */
 TEST(lease_is_not_attached_on_another_server) {
   rl_lock *other;
-  used(3);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  open_world_after_a_lease(3);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_error(handed_over(&other, true), REDLOCK_E_UNAVAILABLE);
   assert_votes(other, "qqu"); /* The third one was not waited for. */
 }
@@ -744,9 +745,9 @@ TEST(lease_is_not_attached_on_another_server) {
 /* It is sent nothing: its key still has the token that was handed over. */
 TEST(lease_is_not_attached_where_a_node_is_in_quarantine) {
   rl_lock *other;
-  used(3);
+  open_world_after_a_lease(3);
   char handed[REDLOCK_TOKEN_LENGTH + 1];
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   (void)snprintf(handed, sizeof handed, "%s", rl_attempt_token(lock->lease));
   for (unsigned i = 0; i < 2; i++) {
     fake_store_restart(&world->nodes[i].store, i == 0 ? "runa" : "runb", false);

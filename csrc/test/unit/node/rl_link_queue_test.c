@@ -183,20 +183,20 @@ TEST(equal_command_is_copied_from_the_previous_node) {
 TEST(nodes_of_one_round_release_as_their_connections_can) {
   static const char key[] = "orders:42";
   fake_world *world = fake_world_new(4);
-  fake_natively(world, 0);
+  fake_enable_native(world, 0);
   world->nodes[1].store.native = RL_NATIVE_DELIFEQ;
   world->nodes[2].store.native = RL_NATIVE_DELEX;
   rl_lock *lock = fake_lock(world, key, NULL);
   assert_null(world->core.nodes[0]->link.previous);
   assert_ptr_equal(world->core.nodes[3]->link.previous, &world->core.nodes[2]->link);
   for (unsigned i = 0; i < 4; i++) { /* The connections learn their commands. */
-    assert_error(fake_hold(world, lock), REDLOCK_OK);
+    assert_error(fake_acquire(world, lock), REDLOCK_OK);
     assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
     fake_settle(world);
   }
   fake_break(world, 3, "closed");
   fake_settle(world);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   fake_settle(world);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_turn(world);

@@ -11,7 +11,7 @@
 
 static fake_world *native_world(unsigned count, unsigned native) {
   fake_world *world = fake_world_new(count);
-  fake_natively(world, native);
+  fake_enable_native(world, native);
   return world;
 }
 
@@ -24,7 +24,7 @@ static fake_world *scriptless_world(unsigned count, unsigned native) {
 }
 
 static void acquire_and_release(fake_world *world, rl_lock *lock) {
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_error(fake_release(world, lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
 }
@@ -44,7 +44,7 @@ static rl_native native_of(const fake_world *world, unsigned node) {
 
 /* Begins a release, and returns its command on node 0, which is not answered. */
 static fake_command begin_release(fake_world *world, rl_lock *lock) {
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   fake_begin_release(world, lock);
   return world->nodes[0].queue[0];
 }
@@ -128,7 +128,7 @@ TEST(release_with_callers_token_is_not_followed_by_tries) {
   fake_world *world = native_world(1, RL_NATIVE_DELIFEQ);
   rl_lock *lock = used_lock(world, 1);
   assert_error(rl_custom_token_set(lock, "mine", 4), REDLOCK_OK);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   fake_begin_release(world, lock);
   (void)fake_answer(world, 0);
   assert_int_equal(world->nodes[0].queued, 0);
@@ -169,7 +169,7 @@ TEST(refused_native_command_is_tried_again_without_scripts) {
   acquire_and_release(world, lock);
   assert_int_equal(native_of(world, 0), RL_NATIVE_NONE);
   world->nodes[0].store.runs_none = true;
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_error(fake_release(world, lock), REDLOCK_E_UNAVAILABLE);
   fake_store_remove(&world->nodes[0].store, KEY);
   world->nodes[0].store.native = RL_NATIVE_DELIFEQ;
@@ -204,7 +204,7 @@ TEST(node_without_scripts_grants_extends_and_releases) {
     fake_world *world = scriptless_world(3, natives[i]);
     rl_lock *lock = fake_lock(world, KEY, NULL);
     for (unsigned k = 0; k < 3; k++) {
-      assert_error(fake_hold(world, lock), REDLOCK_OK);
+      assert_error(fake_acquire(world, lock), REDLOCK_OK);
       fake_pass(world, SECONDS);
       assert_error(fake_extend(world, lock, 0), REDLOCK_OK);
       assert_int_equal(rl_lock_remaining(lock, world->now_us), 9898 * MS);
@@ -218,7 +218,7 @@ TEST(node_without_scripts_grants_extends_and_releases) {
 TEST(node_with_neither_script_nor_native_command_names_both) {
   fake_world *world = scriptless_world(1, 0);
   rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_error(fake_extend(world, lock, 0), REDLOCK_E_UNAVAILABLE);
   assert_contains(rl_round_reason(lock, 0), "it runs no scripts, and knows no SET IFEQ");
   assert_error(fake_release(world, lock), REDLOCK_E_UNAVAILABLE);
@@ -231,11 +231,11 @@ TEST(vote_of_node_without_scripts_names_what_needs_them) {
   fake_world *world = scriptless_world(1, RL_NATIVE_DELIFEQ);
   redlock_options once = fake_once();
   rl_lock *several = fake_lock_many(world, keys, 2, &once);
-  assert_error(fake_hold(world, several), REDLOCK_E_UNAVAILABLE);
+  assert_error(fake_acquire(world, several), REDLOCK_E_UNAVAILABLE);
   assert_contains(rl_round_reason(several, 0), "it runs no scripts, which a lock with several");
   once.fence = REDLOCK_YES;
   rl_lock *fenced = fake_lock(world, KEY, &once);
-  assert_error(fake_hold(world, fenced), REDLOCK_E_UNAVAILABLE);
+  assert_error(fake_acquire(world, fenced), REDLOCK_E_UNAVAILABLE);
   assert_contains(rl_round_reason(fenced, 0), "it runs no scripts, which a lock with several");
 }
 
@@ -245,7 +245,7 @@ TEST(node_that_runs_a_script_again_releases_by_script) {
   redlock_options once = fake_once();
   once.fence = REDLOCK_YES;
   rl_lock *lock = fake_lock(world, KEY, &once);
-  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(fake_acquire(world, lock), REDLOCK_E_UNAVAILABLE);
   world->nodes[0].store.runs_none = false;
   acquire_and_release(world, lock);
   assert_string_equal(world->core.nodes[0]->error, "");
@@ -254,7 +254,7 @@ TEST(node_that_runs_a_script_again_releases_by_script) {
 TEST(native_extend_with_shorter_ttl_keeps_end_of_key) {
   fake_world *world = scriptless_world(1, RL_NATIVE_DELIFEQ);
   rl_lock *lock = fake_lock(world, KEY, NULL);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   redlock_time end_us = fake_store_expiry(&world->nodes[0].store, world->now_us, KEY);
   fake_pass(world, SECONDS);
   assert_error(fake_extend(world, lock, 2 * SECONDS), REDLOCK_OK);
@@ -264,7 +264,7 @@ TEST(native_extend_with_shorter_ttl_keeps_end_of_key) {
 /* A lease on a node that runs no scripts. */
 static rl_lock *scriptless_lease(fake_world *world) {
   rl_lock *lock = used_lock(world, 1);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   return lock;
 }
 
@@ -344,7 +344,7 @@ TEST(lease_with_callers_token_is_not_extended_natively) {
   fake_world *world = scriptless_world(1, RL_NATIVE_DELIFEQ);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_error(rl_custom_token_set(lock, "mine", 4), REDLOCK_OK);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   for (unsigned i = 0; i < 2; i++) {
     assert_error(fake_extend(world, lock, 0), REDLOCK_E_UNAVAILABLE);
     assert_contains(rl_round_reason(lock, 0), "it runs no scripts, which this extend needs");

@@ -13,7 +13,7 @@ static int bootstrap(void) {
 
 TEST(bootstrapped_nodes_vote_at_once) {
   char message[512];
-  fresh(3);
+  open_world_of_new_nodes(3);
   assert_error(bootstrap(), REDLOCK_OK);
   assert_votes(lock, "ggg");
   assert_string_equal(rl_lock_message(lock, message, sizeof message), "");
@@ -24,22 +24,22 @@ TEST(bootstrapped_nodes_vote_at_once) {
     assert_memory_equal(end, " ready ", 7);
     assert_int_equal(world->nodes[i].sets + world->nodes[i].releases, 0);
   }
-  assert_hold(lock, REDLOCK_OK, "ggg");
+  assert_acquire(lock, REDLOCK_OK, "ggg");
 }
 
 TEST(bootstrap_takes_nodes_of_other_clients) {
-  fresh(3);
+  open_world_of_new_nodes(3);
   for (unsigned i = 0; i < 3; i++) {
     fake_store *store = &world->nodes[i].store;
     (void)snprintf(store->record, sizeof store->record, "run%u 1 ready nodes=5 and so on", i);
   }
-  assert_error(fake_hold(world, lock), REDLOCK_E_UNAVAILABLE);
+  assert_error(fake_acquire(world, lock), REDLOCK_E_UNAVAILABLE);
   assert_error(bootstrap(), REDLOCK_OK);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
 }
 
 TEST(majority_replaces_token_and_other_votes_have_reasons) {
-  fresh(3);
+  open_world_of_new_nodes(3);
   world->nodes[1].policy = FAKE_REFUSES;
   assert_error(bootstrap(), REDLOCK_OK);
   assert_votes(lock, "geg");
@@ -48,7 +48,7 @@ TEST(majority_replaces_token_and_other_votes_have_reasons) {
 
 TEST(bootstrap_of_minority_fails) {
   char message[1024];
-  fresh(3);
+  open_world_of_new_nodes(3);
   world->nodes[0].policy = world->nodes[1].policy = FAKE_REFUSES;
   assert_error(bootstrap(), REDLOCK_E_UNAVAILABLE);
   assert_contains(rl_lock_message(lock, message, sizeof message),
@@ -56,17 +56,17 @@ TEST(bootstrap_of_minority_fails) {
 }
 
 TEST(twin_or_node_with_wrong_clock_does_not_vote) {
-  fresh(5);
+  open_world_of_new_nodes(5);
   (void)snprintf(world->nodes[4].store.run_id, sizeof world->nodes[4].store.run_id, "run0");
   world->nodes[3].store.ahead_us = 100 * SECONDS;
-  (void)fake_hold(world, lock); /* The clocks are known then. */
+  (void)fake_acquire(world, lock); /* The clocks are known then. */
   assert_error(bootstrap(), REDLOCK_OK);
   assert_votes(lock, "gggqe");
   assert_string_equal(rl_round_reason(lock, 4), "it is the same server as 10.0.0.1:6379");
 }
 
 TEST(refusing_node_does_not_vote) {
-  fresh(1);
+  open_world_of_new_nodes(1);
   fake_begin_ask(world, lock, RL_OPERATION_BOOTSTRAP);
   fake_command command = fake_take(world, 0);
   if (strcmp(command.make, "ready") != 0) { /* The guard makes the record meanwhile. */
@@ -115,7 +115,7 @@ TEST(busy_held_or_closed_lock_is_asked_nothing) {
 }
 
 TEST(broken_connection_is_no_vote) {
-  fresh(1);
+  open_world_of_new_nodes(1);
   fake_begin_ask(world, lock, RL_OPERATION_BOOTSTRAP);
   fake_break(world, 0, "Connection reset by peer");
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
@@ -124,13 +124,13 @@ TEST(broken_connection_is_no_vote) {
 
 TEST(late_answer_reaches_guard) {
   char reply[FAKE_REPLY_MAX];
-  fresh(1);
-  (void)fake_hold(world, lock); /* It is quarantined now. */
+  open_world_of_new_nodes(1);
+  (void)fake_acquire(world, lock); /* It is quarantined now. */
   fake_begin_ask(world, lock, RL_OPERATION_BOOTSTRAP);
   assert_string_equal(fake_execute(world, 0, reply).make, "ready");
   fake_pass(world, 1 * SECONDS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   fake_deliver(world, 0, reply);
   assert_false(world->core.nodes[0]->link.guard->asked);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
 }

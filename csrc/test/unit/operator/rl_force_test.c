@@ -124,7 +124,7 @@ TEST(force_released_lock_can_be_acquired) {
   }
   begin_force(ONE);
   fake_settle(world);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_error(rl_lock_ask(lock, world->now_us, RL_OPERATION_FORCE_RELEASE,
                            &(rl_question){.token = ONE, .token_length = strlen(ONE)}, false),
                REDLOCK_E_HELD);

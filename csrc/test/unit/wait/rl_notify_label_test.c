@@ -3,13 +3,13 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "calling_world.h"
 #include "wait/rl_notify.h"
+#include "waiting_world.h"
 
 #define DIGITS "aaaaaaaaaabbbbbbbbbbccccccccccdddddddddd"
 
 static redlock_options labelled(void) {
-  redlock_options options = patient();
+  redlock_options options = patient_options();
   options.wait_us = 5 * SECONDS;
   options.label = "waiter";
   return options;
@@ -41,10 +41,10 @@ static const char *taken(fake_world *world, const rl_lock *lock) {
 
 TEST(waiter_with_a_label_names_the_holder) {
   redlock_options options = labelled();
-  fake_world *world = listening(3);
+  fake_world *world = world_with_subscribers(3);
   hold_all(world, DIGITS ":host a, pid 7, n\xc3\xa4"
                          "chtlich");
-  rl_lock *lock = begin_of(world, KEY, &options);
+  rl_lock *lock = begin_acquire_of(world, KEY, &options);
   assert_string_equal(taken(world, lock),
                       "'orders:42' is taken, held by 'host a, pid 7, n\xc3\xa4"
                       "chtlich': 2 of 3 "
@@ -72,52 +72,52 @@ TEST(token_without_a_valid_label_names_no_holder) {
       DIGITS ":host a",
   };
   for (unsigned i = 0; i < COUNT_OF(tokens); i++) {
-    redlock_options options = i + 1 < COUNT_OF(tokens) ? labelled() : patient();
-    fake_world *world = listening(3);
+    redlock_options options = i + 1 < COUNT_OF(tokens) ? labelled() : patient_options();
+    fake_world *world = world_with_subscribers(3);
     hold_all(world, tokens[i]);
     options.wait_us = 5 * SECONDS;
-    rl_lock *lock = begin_of(world, KEY, &options);
+    rl_lock *lock = begin_acquire_of(world, KEY, &options);
     assert_contains(taken(world, lock), "'orders:42' is taken: ");
   }
 }
 
 TEST(label_of_a_minority_is_not_named) {
   redlock_options options = labelled();
-  fake_world *world = listening(5);
+  fake_world *world = world_with_subscribers(5);
   for (unsigned i = 0; i < 5; i++) {
     hold(world, i, i < 2 ? DIGITS ":host a" : i < 4 ? DIGITS ":host b" : DIGITS);
   }
-  rl_lock *lock = begin_of(world, KEY, &options);
+  rl_lock *lock = begin_acquire_of(world, KEY, &options);
   assert_null(strstr(taken(world, lock), "held by"));
 }
 
 TEST(label_of_a_bare_majority_is_named) {
   redlock_options options = labelled();
-  fake_world *world = listening(3);
+  fake_world *world = world_with_subscribers(3);
   for (unsigned i = 0; i < 3; i++) {
     hold(world, i, i < 2 ? DIGITS ":host a" : DIGITS);
   }
-  rl_lock *lock = begin_of(world, KEY, &options);
+  rl_lock *lock = begin_acquire_of(world, KEY, &options);
   assert_contains(taken(world, lock), ", held by 'host a': ");
 }
 
 TEST(message_names_the_last_reported_holder) {
   redlock_options options = labelled();
-  fake_world *world = listening(3);
+  fake_world *world = world_with_subscribers(3);
   hold_all(world, DIGITS ":host a");
-  rl_lock *lock = begin_of(world, KEY, &options);
-  remove_keys(world);
+  rl_lock *lock = begin_acquire_of(world, KEY, &options);
+  remove_keys_unnoticed(world);
   hold_all(world, DIGITS ":host b");
   assert_contains(taken(world, lock), ", held by 'host b': ");
 }
 
 TEST(queued_waiter_names_the_holder_too) {
   redlock_options options = labelled();
-  fake_world *world = listening(3);
+  fake_world *world = world_with_subscribers(3);
   hold_all(world, DIGITS ":host a");
-  rl_lock *head = begin_of(world, KEY, &options);
+  rl_lock *head = begin_acquire_of(world, KEY, &options);
   options.wait_us = 3 * SECONDS;
-  rl_lock *queued = begin_of(world, KEY, &options);
+  rl_lock *queued = begin_acquire_of(world, KEY, &options);
   assert_ptr_equal(queued->waitlist, head->waitlist);
   assert_int_equal(queued->phase, RL_PHASE_QUEUED);
   pass(world, 4 * SECONDS);
@@ -129,10 +129,10 @@ TEST(queued_waiter_names_the_holder_too) {
 /* A granted waiter, and its next acquire, know nothing of the former holder. */
 TEST(granted_waiter_forgets_the_holder) {
   redlock_options options = labelled();
-  fake_world *world = listening(3);
+  fake_world *world = world_with_subscribers(3);
   hold_all(world, DIGITS ":host a");
-  rl_lock *lock = begin_of(world, KEY, &options);
-  remove_keys(world);
+  rl_lock *lock = begin_acquire_of(world, KEY, &options);
+  remove_keys_unnoticed(world);
   pass(world, 4 * SECONDS);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_string_equal(message_of(lock), "");
@@ -143,14 +143,14 @@ TEST(granted_waiter_forgets_the_holder) {
 
 TEST(forgotten_script_is_sent_as_text) {
   redlock_options options = labelled();
-  fake_world *world = listening(3);
+  fake_world *world = world_with_subscribers(3);
   hold_all(world, DIGITS ":host a");
-  rl_lock *first = begin_of(world, KEY, &options);
+  rl_lock *first = begin_acquire_of(world, KEY, &options);
   assert_contains(taken(world, first), "held by 'host a'");
   for (unsigned i = 0; i < 3; i++) {
-    world->nodes[i].store.forgot_calls = true;
+    world->nodes[i].store.forgot_queue_scripts = true;
   }
-  rl_lock *second = begin_of(world, KEY, &options);
+  rl_lock *second = begin_acquire_of(world, KEY, &options);
   assert_contains(taken(world, second), "held by 'host a'");
   assert_int_equal(world->core.notify->refused, 0);
 }
@@ -164,12 +164,12 @@ TEST(malformed_answer_is_refused) {
   };
   for (unsigned i = 0; i < COUNT_OF(answers); i++) {
     redlock_options options = labelled();
-    fake_world *world = listening(1);
+    fake_world *world = world_with_subscribers(1);
     hold_all(world, DIGITS ":host a");
     rl_lock *lock = fake_lock(world, KEY, &options);
     fake_begin_acquire(world, lock);
     (void)fake_answer(world, 0); /* SET */
-    assert_int_equal(fake_reply(world, 0, answers[i]).verb, FAKE_STAND);
+    assert_int_equal(fake_reply(world, 0, answers[i]).verb, FAKE_ENQUEUE);
     assert_int_equal(world->core.notify->refused, 1);
   }
 }

@@ -4,8 +4,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "calling_world.h"
 #include "wait/rl_notify.h"
+#include "waiting_world.h"
 
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
@@ -43,9 +43,9 @@ static void assert_safe(fake_world *world, rl_lock *const *locks) {
  * turn.
  */
 static void play(fake_world *world, rl_lock **locks) {
-  redlock_options options = patient();
+  redlock_options options = patient_options();
   options.wait_us = 5 * SECONDS;
-  take_key(world, 7, REDLOCK_NEVER);
+  let_other_take(world, 7, REDLOCK_NEVER);
   for (unsigned i = 0; i < LOCKS; i++) {
     locks[i] = fake_lock(world, KEY, &options);
     if (locks[i] != NULL) {
@@ -68,7 +68,7 @@ static void play(fake_world *world, rl_lock **locks) {
     locks[3] = NULL;
   }
   for (unsigned i = 0; i < world->count; i++) {
-    release_key(world, i);
+    let_other_release(world, i);
   }
   for (unsigned turn = 0; turn < 2 * LOCKS; turn++) {
     fake_settle(world);
@@ -106,14 +106,14 @@ static void calls_arrive_again(fake_world *world) {
   for (unsigned i = 0; i < world->count; i++) {
     fake_queue_clear(&world->nodes[i].store, KEY); /* It lives for a minute, here for ever. */
   }
-  take_key(world, 7, REDLOCK_NEVER);
-  redlock_options options = patient();
+  let_other_take(world, 7, REDLOCK_NEVER);
+  redlock_options options = patient_options();
   options.retry_delay_us = 50 * SECONDS;
-  rl_lock *lock = begin_of(world, KEY, &options);
+  rl_lock *lock = begin_acquire_of(world, KEY, &options);
   go_on(world, 500 * MS);
   redlock_time released_us = world->now_us;
   for (unsigned i = 0; i < world->count; i++) {
-    release_key(world, i);
+    let_other_release(world, i);
   }
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
@@ -127,7 +127,7 @@ static bool waiting_with(size_t fail_at, bool for_good) {
   fake_world *world = malloc(sizeof *world);
   assert_non_null(world);
   arm(fail_at, for_good);
-  int error = fake_world_open_calling(world, 3);
+  int error = fake_world_open_notifying(world, 3);
   if (error == REDLOCK_OK) {
     play(world, locks);
     end_all_waits(world, locks);
@@ -155,8 +155,8 @@ TEST(waiters_survive_every_failed_allocation) {
 }
 
 TEST(waiting_allocates_nothing_after_warm_up) {
-  fake_world *world = listening(3);
-  redlock_options options = patient();
+  fake_world *world = world_with_subscribers(3);
+  redlock_options options = patient_options();
   rl_lock *locks[3];
   for (unsigned i = 0; i < 3; i++) {
     locks[i] = fake_lock(world, KEY, &options);
@@ -165,7 +165,7 @@ TEST(waiting_allocates_nothing_after_warm_up) {
     if (round == 20) {
       arm(0, false);
     }
-    take_key(world, 7, REDLOCK_NEVER);
+    let_other_take(world, 7, REDLOCK_NEVER);
     for (unsigned i = 0; i < 3; i++) {
       assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, true), REDLOCK_OK);
       fake_turn(world);
@@ -173,7 +173,7 @@ TEST(waiting_allocates_nothing_after_warm_up) {
     fake_settle(world);
     go_on(world, 60 * MS);
     for (unsigned i = 0; i < 3; i++) {
-      release_key(world, i);
+      let_other_release(world, i);
     }
     for (unsigned i = 0; i < 3; i++) {
       fake_settle(world);
@@ -188,10 +188,10 @@ TEST(waiting_allocates_nothing_after_warm_up) {
 }
 
 TEST(free_of_a_waiter_allocates_nothing) {
-  fake_world *world = held_world(3);
-  rl_lock *front = begin_patient(world);
-  rl_lock *next = begin_patient(world);
-  rl_lock *last = begin_patient(world);
+  fake_world *world = world_with_taken_key(3);
+  rl_lock *front = begin_waiter(world);
+  rl_lock *next = begin_waiter(world);
+  rl_lock *last = begin_waiter(world);
   arm(0, false);
   rl_lock_free(next, world->now_us);
   rl_lock_free(front, world->now_us);

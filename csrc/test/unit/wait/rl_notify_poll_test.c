@@ -23,11 +23,11 @@ static rl_lock *begin(fake_world *world, const redlock_options *options) {
 
 TEST(free_node_without_vote_is_tried_at_the_usual_pace) {
   redlock_options options = patient(10 * REDLOCK_SECONDS);
-  fake_world *world = fake_world_new_calling(1);
+  fake_world *world = fake_world_new_notifying(1);
   rl_lock *lock = begin(world, &options);
   assert_int_equal(fake_reply(world, 0, "-OOM command not allowed\r\n").verb, FAKE_SET);
   fake_settle(world);
-  assert_true(world->nodes[0].stands > 0);
+  assert_true(world->nodes[0].enqueues > 0);
   assert_error(rl_lock_result(lock), REDLOCK_PENDING);
   fake_pass(world, 200 * MS - 1);
   assert_int_equal(world->nodes[0].sets, 1);
@@ -40,7 +40,7 @@ TEST(free_node_without_vote_is_tried_at_the_usual_pace) {
 /* Two have it for good, a third for 0.8 s; the others are free. */
 TEST(waiter_polls_when_a_majority_is_free) {
   redlock_options options = patient(10 * REDLOCK_SECONDS);
-  fake_world *world = fake_world_new_calling(5);
+  fake_world *world = fake_world_new_notifying(5);
   for (unsigned i = 0; i < 3; i++) {
     fake_store_put(&world->nodes[i].store, KEY, OTHER,
                    i < 2 ? REDLOCK_NEVER : world->now_us + 800 * MS);
@@ -58,23 +58,23 @@ TEST(waiter_polls_when_a_majority_is_free) {
 
 TEST(late_report_does_not_postpone_the_poll) {
   redlock_options options = patient(60 * REDLOCK_SECONDS);
-  fake_world *world = fake_world_new_calling(3);
+  fake_world *world = fake_world_new_notifying(3);
   for (unsigned i = 0; i < 3; i++) {
     fake_store_put(&world->nodes[i].store, KEY, OTHER, REDLOCK_NEVER);
   }
   rl_lock *lock = begin(world, &options);
   fake_settle(world);
-  unsigned asked = world->nodes[0].stands;
+  unsigned asked = world->nodes[0].enqueues;
   assert_int_equal(asked, 1);
   fake_pass(world, 1500 * MS);
-  unsigned others = world->nodes[2].stands;
+  unsigned others = world->nodes[2].enqueues;
   fake_break(world, 3 + 2, "the connection over which node 2 calls");
   fake_settle(world);
-  assert_int_equal(world->nodes[2].stands, others + 1);
-  assert_int_equal(world->nodes[0].stands, asked);
+  assert_int_equal(world->nodes[2].enqueues, others + 1);
+  assert_int_equal(world->nodes[0].enqueues, asked);
   fake_pass(world, 760 * MS); /* 2 s, and an eighth at most */
   fake_settle(world);
-  assert_int_equal(world->nodes[0].stands, asked + 1);
+  assert_int_equal(world->nodes[0].enqueues, asked + 1);
   assert_error(rl_lock_result(lock), REDLOCK_PENDING);
 }
 
@@ -92,32 +92,32 @@ static void fill_queues(fake_world *world, unsigned count, redlock_time ends_us)
 
 TEST(waiter_far_back_polls_less_often) {
   redlock_options options = patient(60 * REDLOCK_SECONDS);
-  fake_world *world = fake_world_new_calling(3);
+  fake_world *world = fake_world_new_notifying(3);
   fill_queues(world, 16, REDLOCK_NEVER);
   (void)begin(world, &options);
   fake_settle(world);
-  assert_int_equal(world->nodes[0].stands, 1);
+  assert_int_equal(world->nodes[0].enqueues, 1);
   for (unsigned i = 0; i < 5; i++) { /* The subscribers answer meanwhile. */
     fake_pass(world, 1048 * MS);     /* 3 times 2 s, less an eighth at most */
     fake_settle(world);
   }
-  assert_int_equal(world->nodes[0].stands, 1);
+  assert_int_equal(world->nodes[0].enqueues, 1);
   fake_pass(world, 1520 * MS);
   fake_settle(world);
-  assert_int_equal(world->nodes[0].stands, 2);
+  assert_int_equal(world->nodes[0].enqueues, 2);
 }
 
 /* Or a thousand would ask at once when a holder has died. */
 TEST(expiry_of_a_key_wakes_only_the_first_sixteen) {
   redlock_options options = patient(60 * REDLOCK_SECONDS);
   for (unsigned before = 15; before <= 16; before++) {
-    fake_world *world = fake_world_new_calling(3);
+    fake_world *world = fake_world_new_notifying(3);
     fill_queues(world, before, world->now_us + REDLOCK_SECONDS);
     (void)begin(world, &options);
     fake_settle(world);
     fake_pass(world, 1100 * MS);
     fake_settle(world);
-    assert_int_equal(world->nodes[0].stands, before < 16 ? 2 : 1);
+    assert_int_equal(world->nodes[0].enqueues, before < 16 ? 2 : 1);
   }
 }
 
@@ -125,12 +125,12 @@ TEST(poll_of_distant_nodes_ends_within_the_budget) {
   redlock_options options = patient(3300 * MS);
   options.retry_delay_us = 700 * MS;
   options.node_timeout_us = REDLOCK_SECONDS;
-  fake_world *world = fake_world_new_calling(1);
+  fake_world *world = fake_world_new_notifying(1);
   fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
   redlock_time begun_us = world->now_us;
   rl_lock *lock = begin(world, &options);
   world->core.nodes[0]->link.nearest_us = 300 * MS; /* It took that to make the connection. */
-  for (fake_verb verb = FAKE_SET; verb != FAKE_STAND;) {
+  for (fake_verb verb = FAKE_SET; verb != FAKE_ENQUEUE;) {
     fake_pass(world, 300 * MS);
     verb = fake_answer(world, 0).verb;
   }

@@ -4,22 +4,22 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "calling_world.h"
 #include "lease/rl_acquire.h"
+#include "waiting_world.h"
 
 /* Nodes on which another client holds the key for good. */
 static fake_world *taken_world(bool notifies) {
-  fake_world *world = listening(3);
+  fake_world *world = world_with_subscribers(3);
   for (unsigned i = 3; i < 6 && !notifies; i++) { /* Their notifications do not arrive. */
     world->nodes[i].policy = FAKE_REFUSES;
     fake_break(world, i, "Connection reset by peer");
   }
-  take_key(world, 7, REDLOCK_NEVER);
+  let_other_take(world, 7, REDLOCK_NEVER);
   return world;
 }
 
 static redlock_options counted(int retry_count) {
-  redlock_options options = patient();
+  redlock_options options = patient_options();
   options.wait_us = 0;
   options.retry_count = retry_count;
   return options;
@@ -40,7 +40,7 @@ TEST(waiter_makes_the_attempts_of_retry_count_without_notifications) {
   for (unsigned i = 0; i < COUNT_OF(COUNTS); i++) {
     redlock_options options = counted(COUNTS[i]);
     fake_world *world = taken_world(false);
-    rl_lock *lock = begin_of(world, KEY, &options);
+    rl_lock *lock = begin_acquire_of(world, KEY, &options);
     (void)wait_for_end(world, lock);
     assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
     assert_int_equal(world->nodes[0].sets, COUNTS[i] + 1);
@@ -52,11 +52,11 @@ TEST(notified_waiter_makes_no_more_attempts_than_retry_count) {
     for (unsigned every_ms = 1; every_ms <= 300; every_ms = every_ms * 7 + 1) {
       redlock_options options = counted(COUNTS[i]);
       fake_world *world = taken_world(true);
-      rl_lock *lock = begin_of(world, KEY, &options);
+      rl_lock *lock = begin_acquire_of(world, KEY, &options);
       for (unsigned ms = 0; ms < 25000 && rl_lock_result(lock) == REDLOCK_PENDING; ms++) {
         for (unsigned node = 0; node < 3 && ms % every_ms == 0; node++) {
           if (lock->waitlist != NULL && lock->waitlist->ticket != NULL) {
-            call_place(world, node, lock->waitlist->ticket->id); /* In vain. */
+            notify_ticket(world, node, lock->waitlist->ticket->id); /* In vain. */
           }
         }
         pass(world, MS);
@@ -68,11 +68,11 @@ TEST(notified_waiter_makes_no_more_attempts_than_retry_count) {
 }
 
 TEST(retry_count_limits_the_attempts_of_a_promoted_waiter) {
-  redlock_options options = counted(2), briefly = patient();
+  redlock_options options = counted(2), briefly = patient_options();
   briefly.wait_us = 100 * MS;
   fake_world *world = taken_world(false);
-  rl_lock *head = begin_of(world, KEY, &briefly);
-  rl_lock *next = begin_of(world, KEY, &options);
+  rl_lock *head = begin_acquire_of(world, KEY, &briefly);
+  rl_lock *next = begin_acquire_of(world, KEY, &options);
   assert_int_equal(next->phase, RL_PHASE_QUEUED);
   (void)wait_for_end(world, head);
   unsigned sets = world->nodes[0].sets;
@@ -107,29 +107,29 @@ TEST(time_limit_of_any_retry_count_is_bounded) {
   fake_world *world = taken_world(true);
   redlock_options options = counted(1000);
   options.retry_jitter_us = 40 * MS;
-  rl_lock *lock = begin_of(world, KEY, &options);
+  rl_lock *lock = begin_acquire_of(world, KEY, &options);
   assert_in_range(lock->budget_ends_us, world->now_us + 198 * SECONDS,
                   world->now_us + 202 * SECONDS);
   rl_lock_free(lock, world->now_us);
   options = counted(1000000);
   options.retry_delay_us = REDLOCK_TTL_MAX_US;
-  lock = begin_of(world, KEY, &options);
+  lock = begin_acquire_of(world, KEY, &options);
   assert_error(rl_lock_result(lock), REDLOCK_PENDING);
   assert_true(lock->budget_ends_us > 1000 * REDLOCK_TTL_MAX_US);
 }
 
 /* Commands to node 0 for a wait of |wait_us| that fails. */
 static unsigned cost_of(redlock_duration wait_us, bool notifies) {
-  redlock_options options = patient();
+  redlock_options options = patient_options();
   options.wait_us = wait_us;
   fake_world *world = taken_world(notifies);
-  rl_lock *lock = begin_of(world, KEY, &options);
+  rl_lock *lock = begin_acquire_of(world, KEY, &options);
   redlock_duration took_us = wait_for_end(world, lock);
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   assert_in_range(took_us, wait_us - 5 * MS, wait_us);
   const fake_node *node = &world->nodes[0];
-  unsigned commands = node->sets + node->stands + node->leaves;
+  unsigned commands = node->sets + node->enqueues + node->dequeues;
   return commands;
 }
 
@@ -144,20 +144,20 @@ TEST(failed_wait_costs_no_more_commands_with_notifications) {
 }
 
 TEST(waiter_polls_once_in_poll_interval_by_the_cheap_command) {
-  redlock_options options = patient();
+  redlock_options options = patient_options();
   fake_world *world = taken_world(true);
-  (void)begin_of(world, KEY, &options);
+  (void)begin_acquire_of(world, KEY, &options);
   pass(world, 59 * SECONDS);
   assert_int_equal(world->nodes[0].sets, 1);
-  assert_in_range(world->nodes[0].stands, 59 * 4 / 9, 59 * 54 / 100 + 1);
+  assert_in_range(world->nodes[0].enqueues, 59 * 4 / 9, 59 * 54 / 100 + 1);
 }
 
 /* The nodes, or the client, have much to do: they once answered within 0 ms, and now take 20. */
 TEST(late_reply_to_a_poll_makes_no_attempt) {
-  redlock_options options = patient();
+  redlock_options options = patient_options();
   fake_world *world = taken_world(true);
-  rl_lock *lock = begin_of(world, KEY, &options);
-  while (world->nodes[0].stands == 1) {
+  rl_lock *lock = begin_acquire_of(world, KEY, &options);
+  while (world->nodes[0].enqueues == 1) {
     fake_pass(world, MS);
   }
   fake_pass(world, 20 * MS);
@@ -171,24 +171,24 @@ TEST(waiters_that_end_together_make_one_last_attempt) {
   enum { MANY = 50 };
   for (unsigned notifies = 0; notifies < 2; notifies++) {
     rl_lock *locks[MANY];
-    redlock_options options = patient();
+    redlock_options options = patient_options();
     options.wait_us = 100 * MS;
     fake_world *world = taken_world(notifies != 0);
     for (unsigned i = 0; i < MANY; i++) {
-      locks[i] = begin_of(world, KEY, &options);
+      locks[i] = begin_acquire_of(world, KEY, &options);
     }
     pass(world, 100 * MS);
     for (unsigned i = 0; i < MANY; i++) {
       assert_error(rl_lock_result(locks[i]), REDLOCK_E_TAKEN);
     }
     assert_int_equal(world->nodes[0].sets, 2);
-    assert_in_range(world->nodes[0].stands, 0, 1);
+    assert_in_range(world->nodes[0].enqueues, 0, 1);
   }
 }
 
 /* The attempt was not answered in time; what the queues say since then is newer. */
 TEST(waiter_that_has_polled_reports_the_queues) {
-  redlock_options options = patient();
+  redlock_options options = patient_options();
   options.wait_us = 4 * SECONDS;
   fake_world *world = taken_world(true);
   rl_lock *lock = fake_lock(world, KEY, &options);
@@ -208,9 +208,9 @@ TEST(waiter_that_has_polled_reports_the_queues) {
 TEST(last_attempt_finds_a_key_that_was_released_without_notification) {
   redlock_options options = counted(3);
   fake_world *world = taken_world(true);
-  rl_lock *lock = begin_of(world, KEY, &options);
+  rl_lock *lock = begin_acquire_of(world, KEY, &options);
   pass(world, 300 * MS);
-  remove_keys(world);
+  remove_keys_unnoticed(world);
   (void)wait_for_end(world, lock);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(world->nodes[0].sets, 2);

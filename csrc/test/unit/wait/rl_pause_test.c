@@ -20,8 +20,8 @@ static redlock_options retrying(int count, redlock_duration delay_us, redlock_du
 
 /* Begins an acquire of a key that another client holds on node 0. */
 static void start_taken(const redlock_options *options) {
-  let_other_hold(1, REDLOCK_NEVER);
-  start(options);
+  let_other_client_hold(1, REDLOCK_NEVER);
+  begin_acquire_of_new_lock(options);
 }
 
 /* The same in a new world of one node. */
@@ -330,7 +330,7 @@ TEST(attempt_without_time_to_succeed_is_not_made) {
   redlock_options options = retrying(0, MS, 100 * MS);
   far_away();
   redlock_time start_us = world->now_us;
-  start(&options);
+  begin_acquire_of_new_lock(&options);
   for (unsigned attempts = 1; attempts <= 3; attempts++) {
     assert_int_equal(world->nodes[0].sets, 1 + attempts);
     world->now_us += 30 * MS;
@@ -356,7 +356,7 @@ TEST(attempt_without_time_to_succeed_is_not_made) {
 static void check_that_a_second_attempt_is_made(redlock_duration left_us, bool made) {
   redlock_options options = retrying(0, MS, 50 * MS);
   unsigned sets = world->nodes[2].sets;
-  start(&options);
+  begin_acquire_of_new_lock(&options);
   world->now_us += 50 * MS - left_us;
   for (unsigned i = 1; i < 3; i++) {
     fake_reply(world, i, "$-1\r\n");
@@ -413,7 +413,7 @@ TEST(retry_without_time_is_not_sent) {
   redlock_options options = retrying(0, MS, 100 * MS);
   far_away();
   unsigned sets = world->nodes[0].sets;
-  start(&options);
+  begin_acquire_of_new_lock(&options);
   world->now_us += 30 * MS;
   for (unsigned i = 0; i < 3; i++) {
     fake_reply(world, i, "$-1\r\n");
@@ -435,5 +435,5 @@ TEST(first_attempt_is_always_made) {
   options.wait_us = 10 * MS;
   far_away();
   lock = fake_lock(world, KEY, &options);
-  assert_error(fake_hold(world, lock), REDLOCK_OK);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
 }

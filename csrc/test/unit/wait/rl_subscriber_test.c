@@ -5,7 +5,7 @@
  */
 #include "wait/rl_subscriber.h"
 
-#include "calling_world.h"
+#include "waiting_world.h"
 
 static bool arrives(fake_world *world, unsigned node) {
   const char *reason;
@@ -25,12 +25,12 @@ static fake_node *subscriber_of(fake_world *world, unsigned node) {
 
 /* A lock waits on one node. The test answers for its subscriber. */
 static fake_world *by_hand(void) {
-  fake_world *world = fake_world_new_calling(1);
+  fake_world *world = fake_world_new_notifying(1);
   subscriber_of(world, 0)->policy = FAKE_SILENT;
-  take_key(world, 1, REDLOCK_NEVER);
-  redlock_options options = patient();
+  let_other_take(world, 1, REDLOCK_NEVER);
+  redlock_options options = patient_options();
   options.wait_us = 600 * SECONDS;
-  (void)begin_of(world, KEY, &options);
+  (void)begin_acquire_of(world, KEY, &options);
   return world;
 }
 
@@ -45,14 +45,14 @@ static fake_command shake_hands(fake_world *world) {
 /* ---------------------------------------------------------------------------------------- SUB-1 */
 
 TEST(first_waiter_creates_the_subscribers) {
-  fake_world *world = fake_world_new_calling(3);
-  redlock_options options = patient();
-  rl_lock *lock = begin_of(world, "free", &options);
+  fake_world *world = fake_world_new_notifying(3);
+  redlock_options options = patient_options();
+  rl_lock *lock = begin_acquire_of(world, "free", &options);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(rl_core_connection_count(&world->core), 3);
   assert_false(arrives(world, 0));
-  take_key(world, 7, REDLOCK_NEVER);
-  (void)begin_patient(world);
+  let_other_take(world, 7, REDLOCK_NEVER);
+  (void)begin_waiter(world);
   assert_int_equal(rl_core_connection_count(&world->core), 6);
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(subscriber_of(world, i)->connections, 1);
@@ -75,8 +75,8 @@ TEST(subscriber_logs_in_like_its_node) {
   assert_error(rl_address_read(&address, &node, &settings, NULL, 0), REDLOCK_OK);
   assert_error(rl_core_add(&world.core, &address), REDLOCK_OK);
   subscriber_of(&world, 0)->policy = FAKE_SILENT;
-  take_key(&world, 1, REDLOCK_NEVER);
-  (void)begin_patient(&world);
+  let_other_take(&world, 1, REDLOCK_NEVER);
+  (void)begin_waiter(&world);
   assert_string_equal(fake_reply(&world, 1, "+OK\r\n").line, "AUTH u secret");
   assert_string_equal(fake_reply(&world, 1, "+OK\r\n").line, "SELECT 3");
   assert_string_equal(fake_reply(&world, 1, "+OK\r\n").line, "CLIENT SETNAME redlock");
@@ -164,7 +164,7 @@ TEST(notifications_count_only_after_the_probe) {
   assert_false(arrives(world, 0));
   (void)fake_reply(world, 0, ":1\r\n");
   assert_true(arrives(world, 0));
-  assert_int_equal(fake_next(world, 0), FAKE_STAND);
+  assert_int_equal(fake_next(world, 0), FAKE_ENQUEUE);
 }
 
 /* The node accepts the subscription, and has received the probe. */
@@ -206,7 +206,7 @@ TEST(two_undelivered_probes_turn_notifications_off) {
   pass(world, 200 * MS);
   subscribe_and_probe(world, ":0\r\n");
   assert_reason(world, 0, "do not arrive");
-  assert_int_equal(world->nodes[0].stands, 0);
+  assert_int_equal(world->nodes[0].enqueues, 0);
   pass(world, 58 * SECONDS);
   assert_int_equal(subscriber_of(world, 0)->connections, 2);
   assert_false(subscriber_of(world, 0)->connected);
@@ -215,11 +215,11 @@ TEST(two_undelivered_probes_turn_notifications_off) {
 }
 
 TEST(later_refusal_does_not_postpone_other_nodes) {
-  fake_world *world = fake_world_new_calling(2);
-  take_key(world, 3, REDLOCK_NEVER);
-  redlock_options options = patient();
+  fake_world *world = fake_world_new_notifying(2);
+  let_other_take(world, 3, REDLOCK_NEVER);
+  redlock_options options = patient_options();
   options.wait_us = 600 * SECONDS;
-  (void)begin_of(world, KEY, &options);
+  (void)begin_acquire_of(world, KEY, &options);
   refuse_notifications(world, 0);
   fake_settle(world);
   pass(world, 40 * SECONDS);
@@ -244,7 +244,7 @@ TEST(refused_probe_turns_notifications_off) {
     subscribe_and_probe(world, rows[i].answer);
     assert_reason(world, 0, rows[i].reason);
     fake_settle(world);
-    assert_int_equal(world->nodes[0].stands, 0);
+    assert_int_equal(world->nodes[0].enqueues, 0);
     assert_false(subscriber_of(world, 0)->connected);
     pass(world, 58 * SECONDS);
     assert_int_equal(subscriber_of(world, 0)->connections, 1);
@@ -262,8 +262,8 @@ TEST(subscriber_that_ends_before_the_probe_is_not_ready) {
 }
 
 TEST(node_that_comes_back_is_probed_again) {
-  fake_world *world = held_world(3);
-  (void)begin_patient(world);
+  fake_world *world = world_with_taken_key(3);
+  (void)begin_waiter(world);
   fake_break(world, 1, "Connection reset by peer");
   assert_false(arrives(world, 1));
   pass(world, 200 * MS);
@@ -273,8 +273,8 @@ TEST(node_that_comes_back_is_probed_again) {
 
 TEST(subscriber_reconnects) {
   const char *reason;
-  fake_world *world = held_world(3);
-  (void)begin_patient(world);
+  fake_world *world = world_with_taken_key(3);
+  (void)begin_waiter(world);
   fake_break(world, 3 + 1, "Connection reset by peer");
   assert_reason(world, 1, "reset by peer");
   pass(world, 200 * MS);
@@ -287,9 +287,9 @@ TEST(subscriber_reconnects) {
 /* ---------------------------------------------------------------------------------------- SUB-4 */
 
 TEST(silent_subscriber_gets_a_ping_while_a_lock_waits) {
-  fake_world *world = held_world(1);
+  fake_world *world = world_with_taken_key(1);
   subscriber_of(world, 0)->policy = FAKE_SILENT;
-  (void)begin_patient(world);
+  (void)begin_waiter(world);
   pass(world, 3 * SECONDS - 1);
   assert_int_equal(fake_next(world, 1), FAKE_OTHER);
   world->now_us += 1;
@@ -307,9 +307,9 @@ TEST(silent_subscriber_gets_a_ping_while_a_lock_waits) {
 }
 
 TEST(subscriber_without_pong_reconnects) {
-  fake_world *world = held_world(1);
+  fake_world *world = world_with_taken_key(1);
   subscriber_of(world, 0)->blocked = true; /* A NAT has forgotten it. */
-  (void)begin_patient(world);
+  (void)begin_waiter(world);
   assert_true(arrives(world, 0));
   pass(world, 3 * SECONDS + 10 * MS);
   assert_true(arrives(world, 0));
@@ -325,18 +325,18 @@ TEST(subscriber_without_pong_reconnects) {
 }
 
 TEST(message_ends_the_silence) {
-  fake_world *world = held_world(1);
+  fake_world *world = world_with_taken_key(1);
   subscriber_of(world, 0)->policy = FAKE_SILENT;
-  (void)begin_patient(world);
+  (void)begin_waiter(world);
   for (unsigned i = 0; i < 10; i++) {
     pass(world, 2 * SECONDS);
-    shout(world, 0, "");
+    deliver_message(world, 0, "");
   }
   assert_int_equal(fake_next(world, 1), FAKE_OTHER);
 }
 
 TEST(subscriber_may_be_silent_without_waiters) {
-  fake_world *world = listening(1);
+  fake_world *world = world_with_subscribers(1);
   subscriber_of(world, 0)->policy = FAKE_SILENT;
   pass(world, 59 * SECONDS);
   assert_int_equal(fake_next(world, 1), FAKE_OTHER);
@@ -348,7 +348,7 @@ TEST(unexpected_pong_closes_the_subscriber) {
                                       "*3\r\n$9\r\nsubscribe\r\n$1\r\nx\r\n:2\r\n",
                                       "-ERR whatever\r\n", "\r\n\r\n"};
   for (unsigned i = 0; i < COUNT_OF(bytes); i++) {
-    fake_world *world = listening(1);
+    fake_world *world = world_with_subscribers(1);
     fake_deliver(world, 1, bytes[i]);
     assert_false(arrives(world, 0));
     assert_int_equal(world->nodes[0].connections, 1);
@@ -359,7 +359,7 @@ TEST(unexpected_pong_closes_the_subscriber) {
 
 TEST(subscribers_close_after_a_minute_without_waiters) {
   const char *reason;
-  fake_world *world = listening(3);
+  fake_world *world = world_with_subscribers(3);
   pass_until(world, FAKE_START_US + 60 * SECONDS - 1);
   assert_true(subscriber_of(world, 0)->connected);
   pass(world, 1);
@@ -369,8 +369,8 @@ TEST(subscribers_close_after_a_minute_without_waiters) {
     assert_null(reason); /* Nothing is wrong. */
   }
   assert_true(rl_core_deadline(&world->core) == REDLOCK_NEVER);
-  take_key(world, 7, REDLOCK_NEVER);
-  (void)begin_patient(world);
+  let_other_take(world, 7, REDLOCK_NEVER);
+  (void)begin_waiter(world);
   pass(world, DELAY);
   for (unsigned i = 0; i < 3; i++) {
     assert_true(arrives(world, i));
@@ -378,13 +378,13 @@ TEST(subscribers_close_after_a_minute_without_waiters) {
 }
 
 TEST(idle_minute_begins_after_the_last_waiter) {
-  fake_world *world = held_world(1);
-  redlock_options options = patient();
+  fake_world *world = world_with_taken_key(1);
+  redlock_options options = patient_options();
   options.wait_us = 600 * SECONDS;
-  rl_lock *lock = begin_of(world, KEY, &options);
+  rl_lock *lock = begin_acquire_of(world, KEY, &options);
   pass(world, 70 * SECONDS);
   assert_int_equal(subscriber_of(world, 0)->connections, 1);
-  release_keys(world);
+  let_other_release_everywhere(world);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   pass(world, 59 * SECONDS);
   assert_true(arrives(world, 0));
@@ -411,8 +411,8 @@ TEST(probe_without_room_is_repeated) {
 }
 
 TEST(closed_client_has_no_subscribers) {
-  fake_world *world = held_world(3);
-  (void)begin_patient(world);
+  fake_world *world = world_with_taken_key(3);
+  (void)begin_waiter(world);
   rl_core_close(&world->core, world->now_us);
   fake_settle(world);
   for (unsigned i = 0; i < 3; i++) {
@@ -422,10 +422,10 @@ TEST(closed_client_has_no_subscribers) {
 
 TEST(subscriber_backs_off) {
   unsigned tries = 0;
-  fake_world *world = fake_world_new_calling(1);
+  fake_world *world = fake_world_new_notifying(1);
   subscriber_of(world, 0)->policy = FAKE_REFUSES;
-  take_key(world, 1, REDLOCK_NEVER);
-  (void)begin_patient(world);
+  let_other_take(world, 1, REDLOCK_NEVER);
+  (void)begin_waiter(world);
   redlock_time tried_us = 0;
   while (world->now_us < FAKE_START_US + 30 * SECONDS) {
     pass(world, MS);
@@ -439,8 +439,8 @@ TEST(subscriber_backs_off) {
 }
 
 TEST(subscriber_reads_bytes_in_any_pieces) {
-  fake_world *world = held_world(3);
-  rl_lock *lock = begin_patient(world);
+  fake_world *world = world_with_taken_key(3);
+  rl_lock *lock = begin_waiter(world);
   pass(world, 60 * MS);
   for (unsigned i = 0; i < 2; i++) {
     char message[200];

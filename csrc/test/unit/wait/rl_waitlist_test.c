@@ -5,10 +5,10 @@
  */
 #include "wait/rl_waitlist.h"
 
-#include "calling_world.h"
 #include "lease/rl_custom_token.h"
 #include "lease/rl_reentry.h"
 #include "wait/rl_notify.h"
+#include "waiting_world.h"
 
 static rl_lock *begin_without_answers(fake_world *world, const char *key,
                                       const redlock_options *options) {
@@ -33,7 +33,7 @@ static const char *message_of(const rl_lock *lock) {
 /* |count| locks of one client wait for the key. */
 static void begin_many(fake_world *world, rl_lock **locks, unsigned count) {
   for (unsigned i = 0; i < count; i++) {
-    locks[i] = begin_patient(world);
+    locks[i] = begin_waiter(world);
   }
 }
 
@@ -41,10 +41,10 @@ static void begin_many(fake_world *world, rl_lock **locks, unsigned count) {
 
 TEST(second_waiter_is_queued) {
   fake_world *world = fake_world_new(3);
-  take_key(world, 7, REDLOCK_NEVER);
-  rl_lock *front = begin_patient(world);
-  rl_lock *second = begin_patient(world);
-  rl_lock *third = begin_patient(world);
+  let_other_take(world, 7, REDLOCK_NEVER);
+  rl_lock *front = begin_waiter(world);
+  rl_lock *second = begin_waiter(world);
+  rl_lock *third = begin_waiter(world);
   assert_int_equal(front->phase, RL_PHASE_DELAY);
   assert_queued(second, front);
   assert_queued(third, front);
@@ -56,9 +56,9 @@ TEST(second_waiter_is_queued) {
 TEST(single_attempt_joins_no_wait_list) {
   redlock_options once = fake_once();
   fake_world *world = fake_world_new(3);
-  take_key(world, 7, REDLOCK_NEVER);
-  rl_lock *front = begin_patient(world);
-  rl_lock *lock = begin_of(world, KEY, &once);
+  let_other_take(world, 7, REDLOCK_NEVER);
+  rl_lock *front = begin_waiter(world);
+  rl_lock *lock = begin_acquire_of(world, KEY, &once);
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   assert_int_equal(world->nodes[0].sets, 2);
   assert_int_equal(front->phase, RL_PHASE_DELAY);
@@ -66,11 +66,11 @@ TEST(single_attempt_joins_no_wait_list) {
 
 TEST(locks_on_the_same_resources_share_a_wait_list) {
   static const char *const names[][2] = {{KEY, "other"}, {KEY, "other"}, {"other", KEY}};
-  redlock_options options = patient();
+  redlock_options options = patient_options();
   fake_world *world = fake_world_new(3);
   rl_lock *locks[3];
-  take_key(world, 7, REDLOCK_NEVER);
-  rl_lock *one = begin_patient(world);
+  let_other_take(world, 7, REDLOCK_NEVER);
+  rl_lock *one = begin_waiter(world);
   for (unsigned i = 0; i < 3; i++) {
     locks[i] = fake_lock_many(world, names[i], 2, &options);
     assert_error(rl_lock_acquire(locks[i], world->now_us, NULL, false), REDLOCK_OK);
@@ -104,11 +104,11 @@ TEST(lock_on_more_than_eight_resources_joins_no_wait_list) {
 /* A waiter that polls every 50 ms does not depend on a head that polls once a minute. */
 TEST(waiter_with_other_options_joins_another_wait_list) {
   enum { KINDS = 7 };
-  redlock_options seldom = patient();
+  redlock_options seldom = patient_options();
   redlock_options others[KINDS];
   fake_world *world = fake_world_new(3);
   for (unsigned i = 0; i < KINDS; i++) {
-    others[i] = patient();
+    others[i] = patient_options();
   }
   seldom.retry_delay_us = 60 * REDLOCK_SECONDS;
   others[0].retry_jitter_us = MS;
@@ -117,17 +117,17 @@ TEST(waiter_with_other_options_joins_another_wait_list) {
   others[4].fence = REDLOCK_YES; /* A fencing token may fail for one waiter and not for the next. */
   others[5].node_timeout_us = 2 * MS;
   others[6].drift_factor = 0.5;
-  take_key(world, 7, FAKE_START_US + DELAY / 2);
-  rl_lock *front = begin_of(world, KEY, &seldom);
-  rl_lock *often = begin_of(world, KEY, &others[3]);
+  let_other_take(world, 7, FAKE_START_US + DELAY / 2);
+  rl_lock *front = begin_acquire_of(world, KEY, &seldom);
+  rl_lock *often = begin_acquire_of(world, KEY, &others[3]);
   assert_ptr_not_equal(often->waitlist, front->waitlist);
-  assert_queued(begin_of(world, KEY, &seldom), front);
-  assert_queued(begin_of(world, KEY, &others[3]), often);
+  assert_queued(begin_acquire_of(world, KEY, &seldom), front);
+  assert_queued(begin_acquire_of(world, KEY, &others[3]), often);
   for (unsigned i = 0; i < KINDS; i++) {
     if (i == 3) {
       continue;
     }
-    rl_lock *lock = begin_of(world, KEY, &others[i]);
+    rl_lock *lock = begin_acquire_of(world, KEY, &others[i]);
     assert_ptr_equal(lock->waitlist->head, lock);
     assert_int_equal(world->core.waitlists->table.count, 3);
     rl_lock_free(lock, world->now_us);
@@ -141,12 +141,12 @@ TEST(waiter_with_other_options_joins_another_wait_list) {
 TEST(waiter_with_one_more_kind_of_options_is_queued) {
   enum { KINDS = 64 };
   fake_world *world = fake_world_new(1);
-  take_key(world, 1, REDLOCK_NEVER);
+  let_other_take(world, 1, REDLOCK_NEVER);
   for (unsigned i = 0; i < 4 * KINDS; i++) {
-    redlock_options options = patient();
+    redlock_options options = patient_options();
     options.retry_delay_us = (1 + i) * MS;
     options.notify = i < 2 * KINDS ? REDLOCK_YES : REDLOCK_NO;
-    const rl_lock *lock = begin_of(world, KEY, &options);
+    const rl_lock *lock = begin_acquire_of(world, KEY, &options);
     assert_non_null(lock->waitlist);
     assert_int_equal(lock->phase == RL_PHASE_QUEUED, i % (2 * KINDS) >= KINDS);
     assert_int_equal(lock->waitlist->head->current->notify, options.notify);
@@ -156,12 +156,12 @@ TEST(waiter_with_one_more_kind_of_options_is_queued) {
 }
 
 TEST(locks_with_owners_or_tokens_share_a_wait_list) {
-  redlock_options options = patient();
-  fake_world *world = fake_world_new_calling(3);
-  make_subscribers(world);
-  take_key(world, 7, REDLOCK_NEVER);
+  redlock_options options = patient_options();
+  fake_world *world = fake_world_new_notifying(3);
+  subscribe_to_all_nodes(world);
+  let_other_take(world, 7, REDLOCK_NEVER);
   unsigned before = world->nodes[0].sets;
-  rl_lock *front = begin_patient(world);
+  rl_lock *front = begin_waiter(world);
   rl_lock *owned = fake_lock(world, KEY, &options);
   rl_lock *supplied = fake_lock(world, KEY, &options);
   assert_error(rl_reentry_set_owner(owned, world->now_us, "me", 2), REDLOCK_OK);
@@ -172,7 +172,7 @@ TEST(locks_with_owners_or_tokens_share_a_wait_list) {
   assert_queued(owned, front);
   assert_queued(supplied, front);
   for (unsigned i = 0; i < 3; i++) {
-    release_key(world, i);
+    let_other_release(world, i);
   }
   for (unsigned i = 0; i < 3; i++) {
     rl_lock *const locks[] = {front, owned, supplied};
@@ -186,7 +186,7 @@ TEST(locks_with_owners_or_tokens_share_a_wait_list) {
 
 TEST(each_resource_has_its_own_wait_list) {
   enum { MANY = 200 };
-  redlock_options options = patient();
+  redlock_options options = patient_options();
   rl_lock *fronts[MANY], *others[MANY];
   fake_world *world = fake_world_new(1);
   for (unsigned i = 0; i < MANY; i++) {
@@ -221,14 +221,14 @@ TEST(queued_waiter_keeps_its_budget) {
     int retry_count;
   } rows[] = {{500 * MS, 500 * MS, 0}, {0, 2 * DELAY, 2}};
   for (unsigned i = 0; i < COUNT_OF(rows); i++) {
-    redlock_options brief = patient();
+    redlock_options brief = patient_options();
     brief.wait_us = rows[i].wait_us;
     brief.retry_count = rows[i].retry_count;
     fake_world *world = fake_world_new(3);
-    take_key(world, 7, REDLOCK_NEVER);
-    (void)begin_patient(world);
+    let_other_take(world, 7, REDLOCK_NEVER);
+    (void)begin_waiter(world);
     pass(world, 30 * MS);
-    rl_lock *lock = begin_of(world, KEY, &brief);
+    rl_lock *lock = begin_acquire_of(world, KEY, &brief);
     pass(world, rows[i].limit_us - 1);
     assert_error(rl_lock_result(lock), REDLOCK_PENDING);
     pass(world, 1);
@@ -240,9 +240,9 @@ TEST(queued_waiter_keeps_its_budget) {
 }
 
 TEST(waiter_behind_a_head_without_votes_reports_not_asked) {
-  redlock_options brief = patient();
+  redlock_options brief = patient_options();
   brief.wait_us = 20 * MS;
-  redlock_options options = patient();
+  redlock_options options = patient_options();
   fake_world *world = fake_world_new(3);
   (void)begin_without_answers(world, KEY, &options);
   rl_lock *lock = begin_without_answers(world, KEY, &brief);
@@ -253,12 +253,12 @@ TEST(waiter_behind_a_head_without_votes_reports_not_asked) {
 
 /* The head polls every 2 s. The last reports named a holder. */
 TEST(waiter_of_silent_nodes_does_not_report_taken) {
-  redlock_options brief = patient();
+  redlock_options brief = patient_options();
   brief.wait_us = 500 * MS;
-  fake_world *world = listening(3);
-  rl_lock *held = begin_patient(world);
-  rl_lock *front = begin_patient(world);
-  rl_lock *lock = begin_of(world, KEY, &brief);
+  fake_world *world = world_with_subscribers(3);
+  rl_lock *held = begin_waiter(world);
+  rl_lock *front = begin_waiter(world);
+  rl_lock *lock = begin_acquire_of(world, KEY, &brief);
   assert_error(rl_lock_result(held), REDLOCK_OK);
   assert_queued(lock, front);
   assert_error(rl_lock_release(held, world->now_us, false), REDLOCK_OK);
@@ -270,11 +270,11 @@ TEST(waiter_of_silent_nodes_does_not_report_taken) {
 }
 
 TEST(waiter_behind_a_queued_head_copies_its_reports) {
-  redlock_options brief = patient(), first = fair();
+  redlock_options brief = patient_options(), first = fair_options();
   brief.wait_us = 100 * MS;
-  fake_world *world = held_world(3);
-  (void)begin_of(world, KEY, &first);
-  rl_lock *lock = begin_of(world, KEY, &brief);
+  fake_world *world = world_with_taken_key(3);
+  (void)begin_acquire_of(world, KEY, &first);
+  rl_lock *lock = begin_acquire_of(world, KEY, &brief);
   pass(world, 100 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   assert_contains(message_of(lock), "2 of 3 nodes hold it");
@@ -282,15 +282,15 @@ TEST(waiter_behind_a_queued_head_copies_its_reports) {
 }
 
 TEST(waiter_behind_an_own_lock_reports_taken) {
-  redlock_options brief = patient();
+  redlock_options brief = patient_options();
   brief.wait_us = 100 * MS;
   fake_world *world = fake_world_new(3);
-  take_key(world, 7, FAKE_START_US + 150 * MS);
-  rl_lock *first = begin_patient(world);
-  (void)begin_patient(world);
+  let_other_take(world, 7, FAKE_START_US + 150 * MS);
+  rl_lock *first = begin_waiter(world);
+  (void)begin_waiter(world);
   pass(world, DELAY);
   assert_error(rl_lock_result(first), REDLOCK_OK);
-  rl_lock *lock = begin_of(world, KEY, &brief);
+  rl_lock *lock = begin_acquire_of(world, KEY, &brief);
   pass(world, 100 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
   assert_contains(message_of(lock), "3 of 3 nodes");
@@ -300,14 +300,14 @@ TEST(waiter_behind_an_own_lock_reports_taken) {
 
 TEST(waiters_acquire_in_order_of_arrival) {
   enum { MANY = 20 };
-  redlock_options options = patient();
+  redlock_options options = patient_options();
   rl_lock *locks[MANY];
-  fake_world *world = held_world(3);
+  fake_world *world = world_with_taken_key(3);
   for (unsigned i = 0; i < MANY; i++) {
     locks[i] = begin_without_answers(world, KEY, &options);
   }
   fake_settle(world);
-  release_keys(world);
+  let_other_release_everywhere(world);
   for (unsigned i = 0; i < MANY; i++) {
     assert_error(rl_lock_result(locks[i]), REDLOCK_OK);
     if (i + 1 < MANY) {
@@ -320,35 +320,35 @@ TEST(waiters_acquire_in_order_of_arrival) {
 }
 
 TEST(new_head_waits_first_after_a_grant) {
-  fake_world *world = held_world(3);
-  rl_lock *first = begin_patient(world);
-  rl_lock *next = begin_patient(world);
-  release_keys(world);
+  fake_world *world = world_with_taken_key(3);
+  rl_lock *first = begin_waiter(world);
+  rl_lock *next = begin_waiter(world);
+  let_other_release_everywhere(world);
   assert_error(rl_lock_result(first), REDLOCK_OK);
   assert_int_equal(next->phase, RL_PHASE_DELAY);
   assert_int_equal(world->nodes[0].sets, 2);
-  assert_stands(world, 0, 1, entry_of(next));
+  assert_entry_at(world, 0, 1, entry_of_head(next));
   pass(world, 5 * DELAY);
   assert_int_equal(world->nodes[0].sets, 2);
 }
 
 TEST(new_head_takes_over_the_ticket) {
-  fake_world *world = held_world(3);
-  rl_lock *first = begin_patient(world);
-  rl_lock *next = begin_patient(world);
+  fake_world *world = world_with_taken_key(3);
+  rl_lock *first = begin_waiter(world);
+  rl_lock *next = begin_waiter(world);
   char entry[RL_LINK_ENTRY_SIZE];
-  memcpy(entry, entry_of(first), sizeof entry);
+  memcpy(entry, entry_of_head(first), sizeof entry);
   rl_lock_cancel(first, world->now_us, REDLOCK_E_CANCELLED);
   fake_settle(world);
   assert_int_equal(next->phase, RL_PHASE_DELAY);
-  assert_string_equal(entry_of(next), entry);
-  assert_stands(world, 0, 0, entry);
-  assert_int_equal(total_of(world, leaves), 0);
+  assert_string_equal(entry_of_head(next), entry);
+  assert_entry_at(world, 0, 0, entry);
+  assert_int_equal(total_of(world, dequeues), 0);
   assert_int_equal(total_of(world, sets), 3);
 }
 
 TEST(new_head_tries_at_once_after_a_cancelled_head) {
-  redlock_options options = patient();
+  redlock_options options = patient_options();
   fake_world *world = fake_world_new(3);
   rl_lock *first = begin_without_answers(world, KEY, &options);
   rl_lock *next = begin_without_answers(world, KEY, &options);
@@ -363,7 +363,7 @@ TEST(new_head_tries_at_once_after_a_cancelled_head) {
  * they may be fast now.
  */
 TEST(promoted_waiter_makes_one_attempt) {
-  redlock_options options = patient();
+  redlock_options options = patient_options();
   fake_world *world = fake_world_new(3);
   options.wait_us = 100 * MS;
   rl_lock *first = begin_without_answers(world, KEY, &options);
@@ -387,7 +387,7 @@ TEST(promoted_waiter_makes_one_attempt) {
 TEST(cancelled_waiter_keeps_the_order) {
   rl_lock *locks[5];
   fake_world *world = fake_world_new(3);
-  take_key(world, 7, REDLOCK_NEVER);
+  let_other_take(world, 7, REDLOCK_NEVER);
   begin_many(world, locks, 5);
   rl_lock_cancel(locks[4], world->now_us, REDLOCK_E_CANCELLED);
   rl_lock_cancel(locks[1], world->now_us, REDLOCK_E_CANCELLED);
@@ -406,8 +406,8 @@ TEST(cancelled_waiter_keeps_the_order) {
 TEST(close_ends_the_whole_wait_list) {
   for (unsigned calling = 0; calling < 2; calling++) {
     rl_lock *locks[3];
-    fake_world *world = calling ? listening(3) : fake_world_new(3);
-    take_key(world, 7, REDLOCK_NEVER);
+    fake_world *world = calling ? world_with_subscribers(3) : fake_world_new(3);
+    let_other_take(world, 7, REDLOCK_NEVER);
     begin_many(world, locks, 3);
     rl_core_close(&world->core, world->now_us);
     for (unsigned i = 0; i < 3; i++) {
@@ -425,7 +425,7 @@ TEST(waiters_may_leave_in_any_order) {
   for (unsigned order = 0; order < 24; order++) {
     rl_lock *locks[4];
     unsigned left = order;
-    fake_world *world = held_world(3);
+    fake_world *world = world_with_taken_key(3);
     begin_many(world, locks, 4);
     for (unsigned count = 4; count > 0; count--) {
       unsigned at = left % count;
@@ -444,8 +444,8 @@ TEST(waiters_may_leave_in_any_order) {
 
 TEST(own_release_lets_the_head_try_at_once) {
   fake_world *world = fake_world_new(3); /* without calls */
-  rl_lock *held = begin_patient(world);
-  rl_lock *next = begin_patient(world);
+  rl_lock *held = begin_waiter(world);
+  rl_lock *next = begin_waiter(world);
   assert_error(rl_lock_result(held), REDLOCK_OK);
   assert_error(rl_lock_result(next), REDLOCK_PENDING);
   pass(world, 10 * MS);
@@ -456,7 +456,7 @@ TEST(own_release_lets_the_head_try_at_once) {
 
 TEST(client_keeps_a_resource_for_a_few_delays_only) {
   enum { MANY = 100 };
-  redlock_options options = patient();
+  redlock_options options = patient_options();
   rl_lock *locks[MANY];
   unsigned at_once = 0, waited = 0;
   redlock_duration longest_us = 0, run_us = 0;
@@ -493,7 +493,7 @@ TEST(two_wait_lists_keep_a_resource_no_longer_than_one) {
   unsigned held = 0;
   fake_world *world = fake_world_new(3);
   for (unsigned i = 0; i < MANY; i++) {
-    redlock_options options = patient();
+    redlock_options options = patient_options();
     options.poll_interval_us = i % 2 == 0 ? SLOW : 2 * SLOW;
     locks[i] = begin_without_answers(world, KEY, &options);
   }
@@ -515,20 +515,20 @@ TEST(two_wait_lists_keep_a_resource_no_longer_than_one) {
 }
 
 TEST(own_release_does_not_overtake_the_queue) {
-  fake_world *world = held_world(3);
-  rl_lock *first = begin_patient(world);
-  rl_lock *next = begin_patient(world);
+  fake_world *world = world_with_taken_key(3);
+  rl_lock *first = begin_waiter(world);
+  rl_lock *next = begin_waiter(world);
   for (unsigned i = 0; i < 3; i++) {
-    release_key(world, i);
+    let_other_release(world, i);
   }
-  let_other_stand(world); /* Between the two: they stood before the next one did. */
+  enqueue_other(world); /* Between the two: they stood before the next one did. */
   fake_settle(world);
   assert_error(rl_lock_result(first), REDLOCK_OK);
-  assert_stands(world, 0, 2, entry_of(next));
+  assert_entry_at(world, 0, 2, entry_of_head(next));
   pass(world, 60 * MS);
   assert_error(fake_release(world, first), REDLOCK_OK);
   for (unsigned i = 0; i < 3; i++) {
-    assert_true(other_hears(world, i));
+    assert_true(other_is_notified(world, i));
   }
   assert_error(rl_lock_result(next), REDLOCK_PENDING);
   assert_int_equal(world->nodes[0].sets, 2);
