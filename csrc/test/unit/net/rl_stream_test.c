@@ -499,10 +499,11 @@ TEST(failed_write_ends_the_connection) {
 /* The kernel only reports that the connection has ended. */
 TEST(last_record_of_a_peer_replaces_its_reset) {
   static const struct {
-    unsigned char said[2];
+    unsigned char said[ROOM_MAX + 1];
     size_t length;
     const char *reason;
   } rows[] = {{{BAD}, 1, "a bad record"},
+              {{[ROOM_MAX] = BAD}, ROOM_MAX + 1, "a bad record"}, /* in the second read */
               {{1, 'a'}, 2, "Connection reset by peer"},
               {{0}, 0, "Connection reset by peer"}};
   for (unsigned i = 0; i < COUNT_OF(rows); i++) {
