@@ -81,7 +81,6 @@ bool rl_credentials_ask(redlock_client *client, unsigned connection) {
   } else if (result == REDLOCK_PENDING) {
     rl_core_await_login(&client->core, connection);
   } else {
-    filled.message[sizeof filled.message - 1] = '\0';
     rl_credentials_refused(client, connection, filled.message);
   }
   rl_login_overwrite(&filled, sizeof filled);
