@@ -310,7 +310,7 @@ static void free_lock_and_client(redlock_client *client, void *data) {
 
 /* The watchdog continues with the client after the function has returned. */
 TEST(on_lost_may_free_the_last_reference) {
-  unsigned before = running_threads();
+  unsigned before = running_threads(), descriptors = open_descriptors();
   for (unsigned i = 0; i < 4; i++) {
     atomic_bool freed = false;
     redlock_client *client = client_of(&five, 5, NULL);
@@ -323,7 +323,7 @@ TEST(on_lost_may_free_the_last_reference) {
       redlock_client_free(client);
     }
     eventually(atomic_load(&freed));
-    eventually(running_threads() == before);
+    eventually(running_threads() == before && open_descriptors() == descriptors);
   }
 }
 
