@@ -162,6 +162,7 @@
 ---| "eviction" # it evicts keys when its memory is full
 ---| "rights" # an ACL forbids a command or a key
 ---| "refuses" # it refuses a command of a lock
+---| "notifications" # it does not notify waiters, which poll
 ---| "scripts" # it runs no scripts
 ---| "clock" # its clock differs from those of other nodes
 ---| "certificate" # its TLS certificate ends soon

@@ -9,9 +9,9 @@
  *          both when it has executed both.
  *   DOC-2. The examination is one script. It asks for the role, the settings and the clock, and
  *          tries each command that a lock or an inspection needs under a key that does not exist,
- *          so it changes nothing. The key is the lock's key with a suffix, so that the ACL of the
- *          lock's keys applies. Of the lock's own key the script asks only if it exists. It
- *          searches keys only on demand. A node that knows no scripts is asked for its role: a
+ *          so it changes nothing. Of commands that would change something it asks the ACL. The key
+ *          is the lock's key with a suffix, so that the ACL of the lock's keys applies. Of the
+ *          lock's own key the script asks only if it exists. It searches keys only on demand. A node that knows no scripts is asked for its role: a
  *          Sentinel looks like a server whose commands were renamed.
  *   DOC-3. The nodes have a second, or node_timeout if that is longer: so a slow node differs from
  *          a node that is down.
@@ -28,6 +28,7 @@
 #include "lock/rl_round.h"
 #include "node/rl_guard.h"
 #include "operator/rl_ask.h"
+#include "wait/rl_subscriber.h"
 
 #define RL_DOCTOR_TIMEOUT_US REDLOCK_SECONDS
 
@@ -37,8 +38,11 @@ typedef enum rl_doctor_step { RL_DOCTOR_PROBE, RL_DOCTOR_EXAMINE, RL_DOCTOR_ROLE
 /*
  * Answers one string of "name=value" and spaces. No value has a space but that of "said", the last:
  *
- *   set get pttl pexpire exists del type strlen time info scan   why the node refused it:
- *     "command", "key", or "unknown" for a command that it does not know
+ *   set get pttl pexpire exists del type strlen mget publish object time info scan   why the node
+ *     refused it: "command", "key" (or a channel), or "unknown" for a command that it does not know
+ *
+ *   append subscribe ping setname setinfo delifeq delex   "command" if the user may not run it, by
+ *     redis.acl_check_cmd(), which older servers than Redis 7 lack; they do not try it
  *
  *   version valkey run_id role read_only master port replicas good maxmemory policy aof aof_write
  *   rdb_save cluster   these lines of INFO; "good" is there with min-replicas-to-write only
@@ -53,19 +57,28 @@ typedef enum rl_doctor_step { RL_DOCTOR_PROBE, RL_DOCTOR_EXAMINE, RL_DOCTOR_ROLE
  * Commands that write come first, because old servers need it.
  */
 static const char rl_doctor_script[] =
-    "local k,a,seen,said=ARGV[1],{},{},nil "
+    "local k,h,a,seen,said,no=ARGV[1],'" RL_COMMAND_CHANNEL "doctor',{},{},nil,nil "
     "local function add(n,v) if not seen[n] then seen[n]=true "
     "a[#a+1]=n..'='..string.gsub(string.sub(v,1,64),'[^%w%.:_/-]','_') end end "
     "local function try(n,...) local r=redis.pcall(...) "
     "if type(r)~='table' or not r['err'] then return r end "
     "local e=string.gsub(r['err'],'^@user_script:%s*%d+: %-?','') "
-    "if string.find(e,'permissions to access') or string.find(e,'can.t access') then add(n,'key') "
+    "if string.find(e,'permissions to access') or string.find(e,'can.t access') or "
+    "string.find(e,'can.t publish') then no=true add(n,'key') "
     "elseif string.find(e,'permission') or string.find(e,'can.t run') then add(n,'command') "
     "elseif string.find(e,'nknown[%a ]* command') then add(n,'unknown') "
     "else said=said or e end end "
+    "local function ask(n,...) local known,may=pcall(redis.acl_check_cmd,...) "
+    "if known and not may then add(n,'command') end end "
     "try('set','SET',k,'1','XX','PX','1') try('pexpire','PEXPIRE',k,'1') try('del','DEL',k) "
     "try('get','GET',k) try('pttl','PTTL',k) try('exists','EXISTS',k) "
     "try('type','TYPE',k) try('strlen','STRLEN',k) "
+    "try('mget','MGET',k) try('object','OBJECT','ENCODING',k) "
+    "if not no then ask('append','APPEND',k,'') ask('delifeq','DELIFEQ',k,'1') "
+    "ask('delex','DELEX',k) end "
+    "no=nil try('publish','PUBLISH',h,'') if not no then ask('subscribe','SUBSCRIBE',h) end "
+    "ask('ping','PING') ask('setname','CLIENT','SETNAME','1') "
+    "ask('setinfo','CLIENT','SETINFO','LIB-NAME','1') "
     "if try('own','EXISTS',(string.gsub(k,':redlock%-doctor:%x+$',''))) then add('own','1') end "
     "local t=try('time','TIME') "
     "if t then add('now',string.format('%.0f',t[1]*1000000+t[2])) end "
@@ -114,6 +127,8 @@ static void rl_doctor_prepare(rl_lock *lock, redlock_time now_us, const rl_quest
   doctor->keys = (question->flags & REDLOCK_DOCTOR_KEYS) != 0;
   doctor->guard = core->guards != NULL;
   doctor->fence = options->fence == REDLOCK_YES;
+  doctor->permits = options->permits > 1;
+  doctor->notify = core->notify != NULL && core->node_count <= RL_NOTIFY_NODES_MAX;
   if (core->guards != NULL) {
     doctor->quarantine_us = core->guards->quarantine_us;
     doctor->spare_us =
@@ -278,6 +293,11 @@ static void rl_doctor_conclude(rl_lock *lock, redlock_time now_us, unsigned inde
     (void)snprintf(known->said, sizeof known->said, "%s", rl_round_reason(lock, index));
   }
   known->certificate_us = rl_node_certificate(node, now_us);
+  if (rl_doctor_find(lock)->notify) {
+    const char *reason;
+    (void)rl_subscriber_state(lock->core, index, &reason);
+    (void)snprintf(known->mute, sizeof known->mute, "%s", reason != NULL ? reason : "");
+  }
   if (guard != NULL && guard->state != RL_GUARD_UNKNOWN) {
     known->refused = rl_guard_refuses(guard);
     (void)rl_guard_reason(guard, now_us, known->quarantine, sizeof known->quarantine);

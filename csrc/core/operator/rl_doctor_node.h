@@ -33,6 +33,7 @@ typedef struct rl_doctor_node {
   redlock_duration certificate_us;    /* validity of its certificate; REDLOCK_NEVER: not known */
   bool refused;                       /* the guard refuses the node */
   char quarantine[RL_REASON_MAX + 1]; /* why the guard gives it no vote; empty if it votes */
+  char mute[RL_REASON_MAX + 1];       /* why its notifications do not arrive; empty: not known */
   char said[RL_REPLY_BYTES_MAX + 1];  /* printable */
 } rl_doctor_node;
 
@@ -42,6 +43,8 @@ typedef struct rl_doctor {
   bool keys;                      /* the nodes searched their keys */
   bool guard;                     /* the client has a guard */
   bool fence;                     /* leases have fencing tokens */
+  bool permits;                   /* the lock is a semaphore */
+  bool notify;                    /* nodes notify waiters */
   redlock_duration spare_us;      /* by which the guard's max_ttl exceeds ttl and lock_delay */
   redlock_duration quarantine_us; /* of the guard */
   redlock_duration ttl_us;

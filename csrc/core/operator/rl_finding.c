@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "node/rl_native.h"
+#include "wire/rl_command.h"
 
 #define RL_FINDING_OLD_MAJOR 5 /* the oldest tested version */
 #define RL_FINDING_CLOCKS_US (2 * REDLOCK_SECONDS)
@@ -331,13 +332,64 @@ static void rl_finding_check_refuses(rl_finding_search *search, const rl_doctor_
 
 /* --------------------------------------------------------------------------------------- rights */
 
-/* The commands that a lock needs, which the script of the doctor tries. */
-static const char *const rl_finding_commands[] = {"set", "get", "del", "pttl", "pexpire", "exists"};
+/* What a command is for, by the severity of its lack. */
+typedef enum rl_finding_purpose {
+  RL_FINDING_LOCK,    /* any lock */
+  RL_FINDING_INSPECT, /* inspect() and what is built on it (rl_inspect.c) */
+  RL_FINDING_NOTIFY,  /* notifications of waiters */
+  RL_FINDING_KEYS,    /* the search of keys */
+  RL_FINDING_EXAMINE, /* the doctor alone */
+  RL_FINDING_SPARE,   /* nothing that fails without it */
+  RL_FINDING_NOTHING  /* nothing that this client does */
+} rl_finding_purpose;
+
+typedef struct rl_finding_command {
+  const char *word; /* in the answer */
+  const char *name; /* as in an ACL */
+  rl_finding_purpose purpose;
+  bool guard, fence, permits; /* a lock with that option needs it */
+} rl_finding_command;
+
+static const rl_finding_command rl_finding_commands[] = {
+    {"set", "set", RL_FINDING_LOCK, 0, 0, 0},
+    {"get", "get", RL_FINDING_LOCK, 0, 0, 0},
+    {"del", "del", RL_FINDING_LOCK, 0, 0, 0},
+    {"pttl", "pttl", RL_FINDING_LOCK, 0, 0, 0},
+    {"pexpire", "pexpire", RL_FINDING_LOCK, 0, 0, 0},
+    {"exists", "exists", RL_FINDING_LOCK, 0, 0, 0},
+    {"type", "type", RL_FINDING_INSPECT, 0, 0, 0},
+    {"strlen", "strlen", RL_FINDING_INSPECT, 0, 0, 0},
+    {"subscribe", "subscribe", RL_FINDING_NOTIFY, 0, 0, 0},
+    {"ping", "ping", RL_FINDING_NOTIFY, 0, 0, 0},
+    {"publish", "publish", RL_FINDING_NOTIFY, 0, 0, 0},
+    {"mget", "mget", RL_FINDING_NOTIFY, 0, 0, true},
+    {"append", "append", RL_FINDING_NOTIFY, true, 0, 0},
+    {"info", "info", RL_FINDING_EXAMINE, true, 0, 0},
+    {"time", "time", RL_FINDING_EXAMINE, true, true, 0},
+    {"object", "object", RL_FINDING_NOTHING, true, 0, 0},
+    {"scan", "scan", RL_FINDING_KEYS, 0, 0, 0},
+    {"scan", "strlen", RL_FINDING_KEYS, 0, 0, 0},
+    {"delifeq", "delifeq", RL_FINDING_SPARE, 0, 0, 0},
+    {"delex", "delex", RL_FINDING_SPARE, 0, 0, 0},
+    {"setname", "client|setname", RL_FINDING_SPARE, 0, 0, 0},
+    {"setinfo", "client|setinfo", RL_FINDING_SPARE, 0, 0, 0},
+};
 #define RL_FINDING_COMMANDS (sizeof rl_finding_commands / sizeof rl_finding_commands[0])
 
-/* The commands that only inspect() and what is built on it need (rl_inspect.c). */
-static const char *const rl_finding_inspecting[] = {"type", "strlen"};
-#define RL_FINDING_INSPECTING (sizeof rl_finding_inspecting / sizeof rl_finding_inspecting[0])
+/* The severity and the effect of a refusal, by the purpose. */
+static const struct {
+  redlock_severity severity;
+  const char *effect;
+} rl_finding_effects[] = {
+    [RL_FINDING_LOCK] = {REDLOCK_SEVERITY_ERROR, ", which a lock needs"},
+    [RL_FINDING_INSPECT] = {REDLOCK_SEVERITY_WARNING, ", which inspect, watch and leader need"},
+    [RL_FINDING_NOTIFY] = {REDLOCK_SEVERITY_WARNING,
+                           ", so it does not notify waiters, which poll instead"},
+    [RL_FINDING_KEYS] = {REDLOCK_SEVERITY_WARNING, ", so its keys were not scanned"},
+    [RL_FINDING_EXAMINE] = {REDLOCK_SEVERITY_NOTE, ", so the doctor knows little of it"},
+    [RL_FINDING_SPARE] = {REDLOCK_SEVERITY_NOTE,
+                          ", which locks do without, but its ACL LOG notes each try"},
+};
 
 typedef struct rl_finding_refused {
   char commands[96]; /* "set, get" */
@@ -350,6 +402,14 @@ static void rl_finding_note(rl_finding_refused *refused, const char *command) {
                  used > 0 ? ", " : "", command);
   used = strlen(refused->rules);
   (void)snprintf(refused->rules + used, sizeof refused->rules - used, " +%s", command);
+}
+
+/* The user may not touch the channels of notifications. The doctor has not tried SUBSCRIBE then. */
+static void rl_finding_note_channels(rl_finding_refused *refused) {
+  (void)snprintf(refused->commands, sizeof refused->commands,
+                 "publish and subscribe on " RL_COMMAND_CHANNEL "*");
+  (void)snprintf(refused->rules, sizeof refused->rules,
+                 " &" RL_COMMAND_CHANNEL "* +publish +subscribe");
 }
 
 static const char *rl_finding_user(const rl_doctor_node *node) {
@@ -373,48 +433,59 @@ static void rl_finding_add_refused(rl_finding_search *search, const rl_doctor_no
   }
 }
 
+/* Returns the purpose of the command for this client. */
+static rl_finding_purpose rl_finding_purpose_of(const rl_doctor *doctor,
+                                                const rl_finding_command *command) {
+  if ((command->guard && doctor->guard) || (command->fence && doctor->fence) ||
+      (command->permits && doctor->permits)) {
+    return RL_FINDING_LOCK;
+  }
+  return command->purpose == RL_FINDING_NOTIFY && !doctor->notify ? RL_FINDING_NOTHING
+                                                                  : command->purpose;
+}
+
 /*
  * Commands that the user may not run, or that the node does not know, |unknown|, by their purpose.
  */
 static void rl_finding_check_refused(rl_finding_search *search, const rl_doctor_node *node,
                                      bool unknown) {
   const rl_doctor *doctor = search->doctor;
-  const char *answer = unknown ? "unknown" : "command";
-  rl_finding_refused lock = {0}, examination = {0}, keys = {0}, inspecting = {0};
+  rl_finding_refused refused[RL_FINDING_NOTHING + 1] = {0};
   if (!unknown && rl_finding_lacks_rights(node)) {
-    rl_finding_note(&lock, "eval");
+    rl_finding_note(&refused[RL_FINDING_LOCK], "eval");
   }
   if (unknown ? node->unknown_evalsha && !node->sentinel : node->no_evalsha) {
-    rl_finding_note(&lock, "evalsha");
+    rl_finding_note(&refused[RL_FINDING_LOCK], "evalsha");
+  }
+  if (!unknown && doctor->notify && rl_doctor_node_is(node, "publish", "key")) {
+    rl_finding_note_channels(&refused[RL_FINDING_NOTIFY]);
   }
   for (unsigned i = 0; i < RL_FINDING_COMMANDS; i++) {
-    if (rl_doctor_node_is(node, rl_finding_commands[i], answer)) {
-      rl_finding_note(&lock, rl_finding_commands[i]);
+    const rl_finding_command *command = &rl_finding_commands[i];
+    if (rl_doctor_node_is(node, command->word, unknown ? "unknown" : "command")) {
+      rl_finding_note(&refused[rl_finding_purpose_of(doctor, command)], command->name);
     }
   }
-  for (unsigned i = 0; i < RL_FINDING_INSPECTING; i++) {
-    if (rl_doctor_node_is(node, rl_finding_inspecting[i], answer)) {
-      rl_finding_note(&inspecting, rl_finding_inspecting[i]);
-    }
+  for (unsigned i = 0; i < RL_FINDING_NOTHING; i++) {
+    rl_finding_add_refused(search, node, rl_finding_effects[i].severity, &refused[i],
+                           rl_finding_effects[i].effect, unknown);
   }
-  if (rl_doctor_node_is(node, "info", answer)) {
-    rl_finding_note(doctor->guard ? &lock : &examination, "info");
+}
+
+/* The reason of the client's subscriber, unless the doctor has found a right that lacks. */
+static void rl_finding_check_notifications(rl_finding_search *search, const rl_doctor_node *node) {
+  bool lacks = rl_finding_lacks_rights(node) || rl_doctor_node_is(node, "publish", "key");
+  for (unsigned i = 0; i < RL_FINDING_COMMANDS; i++) {
+    size_t length;
+    lacks = lacks || (rl_finding_commands[i].purpose == RL_FINDING_NOTIFY &&
+                      rl_doctor_node_find(node, rl_finding_commands[i].word, &length) != NULL);
   }
-  if (rl_doctor_node_is(node, "time", answer)) {
-    rl_finding_note(doctor->guard || doctor->fence ? &lock : &examination, "time");
+  if (node->answered && node->mute[0] != '\0' && !lacks) {
+    rl_finding_add(search, rl_finding_name_notifications, REDLOCK_SEVERITY_WARNING,
+                   "%.100s does not notify waiters, which poll instead: %.190s; let its user, and "
+                   "a proxy before it, pass SUBSCRIBE and PUBLISH",
+                   node->name, node->mute);
   }
-  if (rl_doctor_node_is(node, "scan", answer)) {
-    rl_finding_note(&keys, "scan");
-    rl_finding_note(&keys, "strlen");
-  }
-  rl_finding_add_refused(search, node, REDLOCK_SEVERITY_ERROR, &lock, ", which a lock needs",
-                         unknown);
-  rl_finding_add_refused(search, node, REDLOCK_SEVERITY_WARNING, &inspecting,
-                         ", which inspect, watch and leader need", unknown);
-  rl_finding_add_refused(search, node, REDLOCK_SEVERITY_WARNING, &keys,
-                         ", so its keys were not scanned", unknown);
-  rl_finding_add_refused(search, node, REDLOCK_SEVERITY_NOTE, &examination,
-                         ", so the doctor knows little of it", unknown);
 }
 
 /* Copies |bytes|, with ? for what is not printable. */
@@ -432,7 +503,8 @@ static void rl_finding_check_keys(rl_finding_search *search, const rl_doctor_nod
   char key[65], pattern[65];
   bool refused = false;
   for (unsigned i = 0; i < RL_FINDING_COMMANDS; i++) {
-    refused = refused || rl_doctor_node_is(node, rl_finding_commands[i], "key");
+    refused = refused || (rl_finding_commands[i].purpose == RL_FINDING_LOCK &&
+                          rl_doctor_node_is(node, rl_finding_commands[i].word, "key"));
   }
   if (!refused) {
     return;
@@ -649,6 +721,7 @@ static void rl_finding_check_node(rl_finding_search *search, const rl_doctor_nod
   rl_finding_check_refused(search, node, false);
   rl_finding_check_refused(search, node, true);
   rl_finding_check_keys(search, node);
+  rl_finding_check_notifications(search, node);
   rl_finding_check_refuses(search, node);
   rl_finding_check_clock(search, node);
   rl_finding_check_certificate(search, node);

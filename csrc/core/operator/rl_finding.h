@@ -21,6 +21,7 @@
   X(eviction)                                                                                      \
   X(rights)                                                                                        \
   X(refuses)                                                                                       \
+  X(notifications)                                                                                 \
   X(scripts)                                                                                       \
   X(clock)                                                                                         \
   X(certificate)                                                                                   \

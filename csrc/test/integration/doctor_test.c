@@ -183,8 +183,8 @@ static redlock_client *client_as_app(const char *password) {
 }
 
 static void let_in(const char *keys, const char *but) {
-  farm_command_all(&three, "ACL", "SETUSER", "app", "reset", "on", ">" PASSWORD, keys, "+@all", but,
-                   NULL);
+  farm_command_all(&three, "ACL", "SETUSER", "app", "reset", "on", ">" PASSWORD, keys, "&*",
+                   "+@all", but, NULL);
 }
 
 TEST(each_missing_right_is_named) {
@@ -218,6 +218,11 @@ TEST(rights_that_no_lock_needs_are_no_error) {
       {"-time", "note rights %s does not let its user run time, so the doctor knows little"},
       {"-scan", "warning rights %s does not let its user run scan, strlen, so its keys"},
       {"-strlen", "warning rights %s does not let its user run scan, strlen, so its keys"},
+      {"-subscribe",
+       "warning rights %s does not let its user run subscribe, so it does not notify"},
+      {"-append", "warning rights %s does not let its user run append, so it does not notify"},
+      {"resetchannels", "warning rights %s does not let its user run publish and subscribe on "},
+      {"-client", "note rights %s does not let its user run client|setname, "},
   };
   for (unsigned i = 0; i < 100; i++) {
     char key[16];
@@ -229,6 +234,61 @@ TEST(rights_that_no_lock_needs_are_no_error) {
     assert_int_equal(examine_as(client_as_app(PASSWORD), "r", REDLOCK_DOCTOR_KEYS), REDLOCK_OK);
     assert_found(cases[i][1], 1);
     assert_null(strstr(found, "error"));
+  }
+}
+
+/* Copies the rights in the first line of |path| that begins with |start|. */
+static void read_rights(char rights[static 1024], const char *path, const char *start) {
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  do {
+    assert_non_null(fgets(rights, 1024, file));
+  } while (strncmp(rights, start, strlen(start)) != 0);
+  (void)fclose(file);
+  memmove(rights, rights + strlen(start), strlen(rights + strlen(start)) + 1);
+  rights[strcspn(rights, "\n")] = '\0';
+}
+
+/* The user "locks" of the manual, without the right |but|. */
+static void let_in_as_documented(const char *rights, const char *but) {
+  char copy[1024], *rest = NULL;
+  (void)snprintf(copy, sizeof copy, "%s", rights);
+  farm_command_all(&three, "ACL", "SETUSER", "locks", "reset", NULL);
+  for (char *word = strtok_r(copy, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
+    if (but == NULL || strcmp(word, but) != 0) {
+      farm_command_all(&three, "ACL", "SETUSER", "locks", word, NULL);
+    }
+  }
+}
+
+static void examine_as_documented(void) {
+  (void)examine_as(
+      client_of_settings((redlock_settings){
+          .username = "locks", .password = "secret", .prefix = "lock:", .prefix_length = 5}),
+      "r", 0);
+}
+
+/* The manual has an ACL. The doctor finds it sufficient, and misses each of its rights. */
+TEST(doctor_checks_each_documented_right) {
+  char rights[1024], copy[1024], *rest = NULL;
+  read_rights(rights, "docs/operating.md", "    ACL SETUSER locks ");
+  let_in_as_documented(rights, NULL);
+  examine_as_documented();
+  assert_null(strstr(found, "error "));
+  assert_null(strstr(found, "warning "));
+  (void)snprintf(copy, sizeof copy, "%s", rights);
+  for (char *word = strtok_r(copy, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
+    char rule[64];
+    if ((word[0] != '+' && word[0] != '&') || strcmp(word, "+select") == 0) {
+      continue; /* The database is 0. */
+    }
+    let_in_as_documented(rights, word);
+    examine_as_documented();
+    (void)snprintf(rule, sizeof rule, " %s", word);
+    for (unsigned k = 0; k < 3; k++) {
+      assert_contains(found, three.nodes[k].address);
+    }
+    assert_contains(strstr(found, "ACL SETUSER locks"), rule);
   }
 }
 

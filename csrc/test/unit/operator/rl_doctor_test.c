@@ -3,10 +3,12 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include "calling_world.h"
 #include "fake_guard.h"
 #include "keys.h"
 #include "operator/rl_doctor.h"
 #include "operator/rl_finding.h"
+#include "wait/rl_subscriber.h"
 #include "world_steps.h"
 
 static const char NO_SCRIPT[] = "-NOSCRIPT No matching script. Please use EVAL.\r\n";
@@ -262,6 +264,19 @@ TEST(doctor_knows_fence_option) {
   rl_finding finding;
   assert_true(rl_finding_at(rl_doctor_of(lock), 0, &finding));
   assert_int_equal(finding.severity, REDLOCK_SEVERITY_ERROR);
+}
+
+TEST(error_of_subscriber_is_reported) {
+  static const char error[] = "ERR unknown command 'SUBSCRIBE'";
+  fake_world *world = listening(3);
+  (void)rl_subscriber_refuse(&world->core, world->core.nodes[1], world->now_us, error);
+  rl_lock *lock = begin(world, NULL);
+  for (unsigned i = 0; i < 3; i++) {
+    answer(world, i, "role=master");
+  }
+  assert_string_equal(of(lock, 1)->mute, error);
+  assert_string_equal(found(lock, 0), "notifications");
+  assert_string_equal(found(lock, 1), "");
 }
 
 TEST(quarantined_nodes_are_reported_until_they_vote) {

@@ -17,6 +17,7 @@ static rl_doctor *world(unsigned count) {
   assert_non_null(doctor);
   doctor->count = count;
   doctor->done = true;
+  doctor->notify = true;
   doctor->ttl_us = 10 * SECONDS;
   doctor->node_timeout_us = 100 * MS;
   doctor->key = "app:orders";
@@ -157,6 +158,25 @@ static const said_case said_cases[] = {
     {"scan=command", REDLOCK_SEVERITY_WARNING, "rights",
      "two:2 does not let its user run scan, strlen, so its keys were not scanned: ACL "
      "SETUSER default +scan +strlen"},
+    {"subscribe=command publish=command", REDLOCK_SEVERITY_WARNING, "rights",
+     "two:2 does not let its user run subscribe, publish, so it does not notify waiters, which "
+     "poll instead: ACL SETUSER default +subscribe +publish"},
+    {"mget=command append=command ping=command", REDLOCK_SEVERITY_WARNING, "rights",
+     "two:2 does not let its user run ping, mget, append, so it does not notify waiters, which "
+     "poll instead: ACL SETUSER default +ping +mget +append"},
+    {"publish=key", REDLOCK_SEVERITY_WARNING, "rights",
+     "two:2 does not let its user run publish and subscribe on redlock:call:*, so it does not "
+     "notify waiters, which poll instead: ACL SETUSER default &redlock:call:* +publish "
+     "+subscribe"},
+    {"publish=unknown", REDLOCK_SEVERITY_WARNING, "refuses",
+     "two:2 does not know publish, so it does not notify waiters, which poll instead: remove "
+     "rename-command for it from its configuration"},
+    {"delifeq=command delex=command setname=command setinfo=command", REDLOCK_SEVERITY_NOTE,
+     "rights",
+     "two:2 does not let its user run delifeq, delex, client|setname, client|setinfo, which locks "
+     "do without, but its ACL LOG notes each try: ACL SETUSER default +delifeq +delex "
+     "+client|setname +client|setinfo"},
+    {"object=command", 0, NULL, NULL},
     {"set=key get=key", REDLOCK_SEVERITY_ERROR, "rights",
      "two:2 does not let its user touch keys like 'app:orders': ACL SETUSER default ~PATTERN, or "
      "name a resource that it may lock"},
@@ -201,6 +221,44 @@ TEST(guard_needs_rights_of_doctor) {
   assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "rights", 1,
                "two:2 does not let its user run info, time, which a lock needs: ACL SETUSER "
                "default +info +time");
+}
+
+TEST(options_of_client_decide_which_rights_a_lock_needs) {
+  static const struct {
+    bool guard, permits, quiet;
+    const char *said, *message;
+  } rows[] = {
+      {true, false, false, "append=command object=command",
+       "two:2 does not let its user run append, object, which a lock needs: ACL SETUSER default "
+       "+append +object"},
+      {false, true, false, "mget=command",
+       "two:2 does not let its user run mget, which a lock needs: ACL SETUSER default +mget"},
+      {false, false, true, "mget=command append=command subscribe=command publish=key", NULL},
+  };
+  for (unsigned i = 0; i < COUNT_OF(rows); i++) {
+    rl_doctor *doctor = world(3);
+    doctor->guard = rows[i].guard;
+    doctor->permits = rows[i].permits;
+    doctor->notify = !rows[i].quiet;
+    say(doctor, 1, rows[i].said);
+    assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "rights", 1, rows[i].message);
+  }
+}
+
+/* A proxy, which the scripts of the doctor do not show. */
+TEST(error_of_subscriber_is_reported_once) {
+  static const char error[] = "ERR unknown command 'SUBSCRIBE'";
+  rl_doctor *doctor = world(3);
+  (void)snprintf(doctor->nodes[1].mute, sizeof doctor->nodes[1].mute, "%s", error);
+  assert_finds(doctor, REDLOCK_SEVERITY_WARNING, "notifications", 1,
+               "two:2 does not notify waiters, which poll instead: ERR unknown command "
+               "'SUBSCRIBE'; let its user, and a proxy before it, pass SUBSCRIBE and PUBLISH");
+  doctor = world(3);
+  (void)snprintf(doctor->nodes[1].mute, sizeof doctor->nodes[1].mute, "%s", error);
+  say(doctor, 1, "subscribe=command");
+  assert_finds(doctor, REDLOCK_SEVERITY_WARNING, "rights", 1,
+               "two:2 does not let its user run subscribe, so it does not notify waiters, which "
+               "poll instead: ACL SETUSER default +subscribe");
 }
 
 /* Three nodes of a client with a guard. The second is in quarantine. */
