@@ -134,8 +134,11 @@ const sim_lock *check_reentry_holder(const sim *s, const sim_client *client, uin
 unsigned check_reentry_count(const sim *s, const sim_client *client, uint32_t token);
 void check_reentry_released(sim *s, const sim_client *client, const sim_lock *own, uint32_t token);
 
-/* A node has deleted a key of |token| by force: a release that keeps it promises nothing more. */
-void check_hold_forced(sim *s, const sim_token *token);
+/*
+ * The server has deleted a key of |token| by force. The release that keeps the token promises
+ * nothing more if too few nodes keep it.
+ */
+void check_hold_forced(sim *s, unsigned server, uint32_t token);
 
 /* An acquire has ended well that counts on |lease|, or on none. */
 void check_hold_nested(sim *s, const sim_client *client, const sim_lock *own, uint32_t lease);

@@ -89,9 +89,15 @@ static void check_hold_sent(sim *s, const sim_client *client, unsigned node, con
   }
 }
 
-void check_hold_forced(sim *s, const sim_token *token) {
+void check_hold_forced(sim *s, unsigned server, uint32_t token) {
   for (unsigned i = 0; i < s->config.resources; i++) {
-    s->kept_until_us[i] = token->both || token->resource == i ? 0 : s->kept_until_us[i];
+    sim_kept *kept = &s->kept_by[i];
+    for (unsigned node = 0; node < SIM_NODES_MAX && kept->token == token; node++) {
+      bool deleted = sim_config_server(&s->config, node) == server;
+      kept->nodes &= deleted ? ~(1u << node) : ~0u;
+    }
+    bool promises = rl_quorum_count(kept->nodes) >= kept->majority;
+    s->kept_until_us[i] = promises ? s->kept_until_us[i] : 0;
   }
 }
 
@@ -107,24 +113,24 @@ static void check_hold_kept(sim *s, const sim_connection *connection, const sim_
 }
 
 /*
- * Returns how many servers keep the key, or have lost it since: the guard excludes those. |*forced|
+ * Returns the nodes that keep the key, or have lost it since: the guard excludes those. |*forced|
  * receives how many kept it until an operator deleted it.
  */
-static unsigned check_hold_count(sim *s, const sim_client *client, const sim_lock *lock,
+static uint32_t check_hold_nodes(sim *s, const sim_client *client, const sim_lock *lock,
                                  unsigned *forced) {
   const sim_token *token = &s->tokens[lock->released];
-  unsigned keep = 0;
+  uint32_t nodes = 0;
   *forced = 0;
   for (unsigned i = client->base; i < client->base + client->nodes; i++) {
     uint32_t kept = token->kept & 1u << sim_config_server(&s->config, i);
     bool keeps = sim_key_keeps(s, i, lock, lock->released) >= token->hold_end_us ||
                  (token->forgotten & kept) != 0;
     if (!sim_tap_is_twin(s, token, i)) {
-      keep += keeps;
+      nodes |= (uint32_t)keeps << i;
       *forced += !keeps && (token->forced_ever & kept) != 0;
     }
   }
-  return keep;
+  return nodes;
 }
 
 static void check_hold_released(sim *s, const sim_client *client, const sim_lock *lock,
@@ -135,7 +141,8 @@ static void check_hold_released(sim *s, const sim_client *client, const sim_lock
       s->breach != SIM_BREACH_NONE) {
     return;
   }
-  unsigned keep = check_hold_count(s, client, lock, &forced);
+  uint32_t nodes = check_hold_nodes(s, client, lock, &forced);
+  unsigned keep = rl_quorum_count(nodes);
   if (keep + forced < majority) {
     sim_violation(s, "hold", "client %u: token %u is released, and %u of %u nodes keep it",
                   client->index, lock->released, keep, client->nodes);
@@ -143,6 +150,7 @@ static void check_hold_released(sim *s, const sim_client *client, const sim_lock
   for (unsigned i = 0; i < s->config.resources && keep >= majority; i++) {
     if (check_hold_meet(lock, i) && token->hold_end_us > s->kept_until_us[i]) {
       s->kept_until_us[i] = token->hold_end_us;
+      s->kept_by[i] = (sim_kept){lock->released, nodes, majority};
     }
   }
   sim_count(s, SIM_HOLD_PROMISED);

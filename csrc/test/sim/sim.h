@@ -443,6 +443,13 @@ typedef enum sim_phase {
   SIM_PHASE_END
 } sim_phase;
 
+/* A release that has promised to keep its keys. */
+typedef struct sim_kept {
+  uint32_t token;
+  uint32_t nodes;    /* that keep it, without those that deleted it by force */
+  unsigned majority; /* of the client's nodes */
+} sim_kept;
+
 struct sim {
   uint64_t seed;
   uint64_t now_us;
@@ -490,6 +497,7 @@ struct sim {
   sim_mix_state mix;
   bool holding;                              /* all runs are with releases that keep their keys */
   uint64_t kept_until_us[SIM_RESOURCES_MAX]; /* true time: a release has promised it until then */
+  sim_kept kept_by[SIM_RESOURCES_MAX];       /* the release that has promised it */
   uint64_t resource_attempts[SIM_CLIENTS_MAX][SIM_RESOURCES_MAX];
   uint64_t free_us[SIM_RESOURCES_MAX];     /* true time: free since then; SIM_NEVER: it is held */
   uint64_t reserved_us[SIM_RESOURCES_MAX]; /* likewise: last reserved for a waiter for both */

@@ -99,7 +99,7 @@ void sim_key_forced(sim *s, unsigned index, uint32_t token) {
     s->forced++;
     s->tokens[token].forced |= 1u << index;
     s->tokens[token].forced_ever |= 1u << index;
-    check_hold_forced(s, &s->tokens[token]);
+    check_hold_forced(s, index, token);
     sim_client_forced(s, token);
     sim_count(s, SIM_FORCED_KEY);
   }

@@ -48,6 +48,7 @@ static void sim_run_begin(sim *s, uint64_t seed) {
   memset(s->handovers, 0, sizeof s->handovers);
   memset(s->taken_us, 0, sizeof s->taken_us);
   memset(s->kept_until_us, 0, sizeof s->kept_until_us);
+  memset(s->kept_by, 0, sizeof s->kept_by);
   memset(s->fence_count, 0, sizeof s->fence_count);
   memset(s->term_fences, 0, sizeof s->term_fences);
   sim_random_seed(&random_config, &state);
