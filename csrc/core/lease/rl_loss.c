@@ -27,12 +27,17 @@ int rl_loss_reason(const rl_lock *lock) {
   return rl_renewal_is_capped(lock) ? REDLOCK_E_MAX_HOLD : REDLOCK_E_EXPIRED;
 }
 
+/* Counts the loss or warning, and notes its event. */
+static void rl_loss_note(rl_lock *lock, redlock_time at_us, int reason) {
+  redlock_event event = rl_loss_only_warns(reason) ? REDLOCK_EVENT_WARNED : REDLOCK_EVENT_LOST;
+  rl_stats_lost(&lock->core->stats, reason);
+  rl_events_note_loss(lock->core->events, at_us, event, lock->resource, reason);
+}
+
 void rl_loss_count(rl_lock *lock, redlock_time now_us, int reason) {
-  rl_core *core = lock->core;
   if (!lock->loss_counted) {
     lock->loss_counted = true;
-    rl_stats_lost(&core->stats, reason);
-    rl_events_note_loss(core->events, now_us, lock->resource, reason);
+    rl_loss_note(lock, now_us, reason);
   }
 }
 
@@ -51,8 +56,7 @@ static void rl_loss_report_one(rl_lock *lock, int reason, redlock_time since_us)
     return;
   }
   if (rl_loss_only_warns(reason)) {
-    rl_stats_lost(&lock->core->stats, reason);
-    rl_events_note_loss(lock->core->events, since_us, lock->resource, reason);
+    rl_loss_note(lock, since_us, reason);
   }
   lock->loss = reason;
   lock->renewal->loss.since_us = since_us;

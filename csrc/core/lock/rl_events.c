@@ -76,11 +76,9 @@ static void rl_events_name(rl_events_entry *event, rl_resource *resource) {
   event->resource = resource;
 }
 
-void rl_events_note_loss(rl_events *events, redlock_time now_us, rl_resource *resource,
-                         int reason) {
-  bool warns = reason == REDLOCK_E_UNAVAILABLE || reason == REDLOCK_E_CLOCK;
-  rl_events_entry *event =
-      rl_events_append(events, now_us, warns ? REDLOCK_EVENT_WARNED : REDLOCK_EVENT_LOST);
+void rl_events_note_loss(rl_events *events, redlock_time now_us, redlock_event kind,
+                         rl_resource *resource, int reason) {
+  rl_events_entry *event = rl_events_append(events, now_us, kind);
   if (event != NULL) {
     rl_events_name(event, resource);
     event->code = reason;

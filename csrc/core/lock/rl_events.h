@@ -44,7 +44,8 @@ void rl_events_close(rl_events **events);
 /* Queue an event. |events| may be NULL; then they do nothing. */
 void rl_events_note_node(rl_events *events, redlock_time now_us, redlock_event event, unsigned node,
                          const char *reason);
-void rl_events_note_loss(rl_events *events, redlock_time now_us, rl_resource *resource, int reason);
+void rl_events_note_loss(rl_events *events, redlock_time now_us, redlock_event event,
+                         rl_resource *resource, int reason);
 void rl_events_note_wait(rl_events *events, redlock_time now_us, rl_resource *resource, int result,
                          redlock_duration waited_us);
 

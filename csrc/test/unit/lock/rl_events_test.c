@@ -53,9 +53,9 @@ TEST(events_of_locks_keep_their_resource) {
   rl_events *events = NULL;
   assert_error(rl_events_open(&events), REDLOCK_OK);
   rl_resource *resource = rl_resource_new("p:", 2, "orders", 6);
-  rl_events_note_loss(events, 1, resource, REDLOCK_E_MAX_HOLD);
-  rl_events_note_loss(events, 2, resource, REDLOCK_E_UNAVAILABLE);
-  rl_events_note_loss(events, 3, resource, REDLOCK_E_CLOCK);
+  rl_events_note_loss(events, 1, REDLOCK_EVENT_LOST, resource, REDLOCK_E_MAX_HOLD);
+  rl_events_note_loss(events, 2, REDLOCK_EVENT_WARNED, resource, REDLOCK_E_UNAVAILABLE);
+  rl_events_note_loss(events, 3, REDLOCK_EVENT_WARNED, resource, REDLOCK_E_CLOCK);
   rl_events_note_wait(events, 4, resource, REDLOCK_E_TAKEN, 5 * SECONDS);
   rl_events_note_wait(events, 5, resource, REDLOCK_OK, 6 * SECONDS);
   rl_resource_unref(resource);
@@ -79,13 +79,13 @@ TEST(reset_drops_all_events) {
   assert_error(rl_events_open(&events), REDLOCK_OK);
   rl_resource *resource = rl_resource_new("", 0, "orders", 6);
   for (unsigned i = 0; i < RL_EVENTS_MAX + 1; i++) {
-    rl_events_note_loss(events, 1, resource, REDLOCK_E_EXPIRED);
+    rl_events_note_loss(events, 1, REDLOCK_EVENT_LOST, resource, REDLOCK_E_EXPIRED);
   }
   (void)rl_events_take(events);
   rl_events_reset(events);
   assert_int_equal(resource->references, 1);
   assert_null(rl_events_take(events));
-  rl_events_note_loss(events, 1, resource, REDLOCK_E_LOST);
+  rl_events_note_loss(events, 1, REDLOCK_EVENT_LOST, resource, REDLOCK_E_LOST);
   assert_int_equal(rl_events_take(events)->missed, 0);
   rl_events_close(&events);
   assert_int_equal(resource->references, 1);
@@ -95,7 +95,7 @@ TEST(reset_drops_all_events) {
 TEST(missing_queue_takes_no_events) {
   rl_resource *resource = rl_resource_new("", 0, "orders", 6);
   rl_events_note_node(NULL, 1, REDLOCK_EVENT_UP, 0, "");
-  rl_events_note_loss(NULL, 1, resource, REDLOCK_E_LOST);
+  rl_events_note_loss(NULL, 1, REDLOCK_EVENT_LOST, resource, REDLOCK_E_LOST);
   rl_events_note_wait(NULL, 1, resource, REDLOCK_OK, 1);
   assert_null(rl_events_take(NULL));
   assert_false(rl_events_are_there(NULL));
