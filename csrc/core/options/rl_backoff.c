@@ -16,6 +16,10 @@ redlock_duration rl_backoff_attempt(const rl_options *options, uint64_t random) 
   return rl_time_max(pause_us, RL_BACKOFF_ATTEMPT_MIN_US);
 }
 
+redlock_duration rl_backoff_attempt_mean(const rl_options *options) {
+  return rl_time_max(options->retry_delay_us, RL_BACKOFF_ATTEMPT_MIN_US);
+}
+
 redlock_duration rl_backoff_connection(unsigned failures, uint64_t random) {
   redlock_duration delay_us = RL_BACKOFF_CONNECTION_MIN_US;
   for (unsigned i = 0; i < failures && delay_us < RL_BACKOFF_CONNECTION_MAX_US; i++) {

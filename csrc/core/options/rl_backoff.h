@@ -19,6 +19,9 @@
  */
 redlock_duration rl_backoff_attempt(const rl_options *options, uint64_t random);
 
+/* Returns the mean of these pauses. */
+redlock_duration rl_backoff_attempt_mean(const rl_options *options);
+
 /*
  * Returns the delay before the next connection after |failures| useless ones in a row. It is
  * shortened by a random part of up to a half, so that clients that lost a node at once do not

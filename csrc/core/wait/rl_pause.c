@@ -53,7 +53,7 @@ void rl_pause_limit(rl_lock *lock, redlock_time now_us) {
   for (uint64_t i = 0; i < drawn; i++) {
     end_us = rl_time_add(end_us, rl_backoff_attempt(lock->current, rl_waits_random(lock->core)));
   }
-  redlock_duration mean_us = rl_time_max(lock->current->retry_delay_us, RL_BACKOFF_ATTEMPT_MIN_US);
+  redlock_duration mean_us = rl_backoff_attempt_mean(lock->current);
   if (pauses > drawn) {
     bool ends = mean_us < REDLOCK_NEVER / pauses;
     end_us = ends ? rl_time_add(end_us, (pauses - drawn) * mean_us) : REDLOCK_NEVER;
