@@ -544,6 +544,12 @@ static inline void sim_mix(sim *s, uint64_t value) {
 
 /* sim_config.c */
 void sim_config_draw(sim *s, sim_random *random);
+sim_fault_group sim_config_fault_group(unsigned fault);
+
+/* Draws the weights of the faults of the groups from |from| to |to|. */
+void sim_config_draw_weights(sim_config *config, sim_random *random, sim_fault_group from,
+                             sim_fault_group to);
+
 /* Computes the sum of the weights of the faults, without which there are none. */
 void sim_config_weigh(sim_config *config);
 /* The longest life that a release may give to a key, without lock_delay. */

@@ -116,6 +116,23 @@ static void sim_config_draw_network(sim_config *config, sim_random *random) {
   config->stale = pauses[sim_below(random, 5)];
 }
 
+sim_fault_group sim_config_fault_group(unsigned fault) {
+#define SIM_FAULT_GROUP(fault, name, group) SIM_FAULTS_##group,
+  static const sim_fault_group groups[] = {SIM_FAULTS(SIM_FAULT_GROUP)};
+#undef SIM_FAULT_GROUP
+  return groups[fault];
+}
+
+void sim_config_draw_weights(sim_config *config, sim_random *random, sim_fault_group from,
+                             sim_fault_group to) {
+  for (unsigned i = 0; i < SIM_FAULT_KINDS; i++) {
+    sim_fault_group group = sim_config_fault_group(i);
+    if (group >= from && group <= to) {
+      config->weights[i] = sim_below(random, 2) == 0 ? 0 : (uint16_t)sim_between(random, 1, 8);
+    }
+  }
+}
+
 void sim_config_weigh(sim_config *config) {
   config->weight_sum = 0;
   for (unsigned i = 0; i < SIM_FAULT_KINDS; i++) {
@@ -128,9 +145,7 @@ static void sim_config_draw_faults(sim *s, sim_config *config, sim_random *rando
   static const uint64_t eighths[] = {2, 4, 8, 16, 40, 100};
   config->fault_every_us =
       sim_below(random, 12) == 0 ? 0 : config->ttl_us[0] * eighths[sim_below(random, 6)] / 8;
-  for (unsigned i = 0; i < SIM_FAULT_ASSUMPTION; i++) {
-    config->weights[i] = sim_below(random, 2) == 0 ? 0 : (uint16_t)sim_between(random, 1, 8);
-  }
+  sim_config_draw_weights(config, random, SIM_FAULTS_NODE, SIM_FAULTS_CLIENT);
   if (config->lock_delay_us < 2000) {
     config->weights[SIM_FAULT_STEP_FORWARD] = 0;
   }

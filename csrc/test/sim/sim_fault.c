@@ -265,9 +265,35 @@ static void sim_fault_break(sim *s, bool half_open) {
   sim_network_break(s, index, how);
 }
 
+static void sim_fault_network(sim *s, sim_fault kind) {
+  switch (kind) {
+  case SIM_FAULT_PARTITION:
+    sim_fault_partition(s);
+    break;
+  case SIM_FAULT_SLOW_LINK:
+    sim_fault_slow_link(s);
+    break;
+  case SIM_FAULT_BREAK:
+  case SIM_FAULT_HALF_OPEN:
+    sim_fault_break(s, kind == SIM_FAULT_HALF_OPEN);
+    break;
+  default:
+    abort(); /* Another function has this kind. */
+  }
+}
+
 /* -------------------------------------------------------------------------------------- clients */
 
-static void sim_fault_client(sim *s) {
+static void sim_fault_suspend(sim *s) {
+  unsigned client = (unsigned)sim_fault_draw(s, s->config.clients);
+  uint64_t length_us = sim_fault_length(s);
+  sim_count(s, SIM_INJECTED_SUSPEND);
+  sim_trace_fault(s, SIM_NODES_MAX + client, s->now_us + length_us, "suspended");
+  sim_client_pause(s, client, length_us);
+}
+
+/* A client dies, is forgotten as by a forked child, or is closed. */
+static void sim_fault_end_client(sim *s) {
   unsigned index = (unsigned)sim_fault_draw(s, s->config.clients);
   sim_client *client = &s->clients[index];
   if (!client->alive || client->closing || s->now_us < client->paused_until_us) {
@@ -287,6 +313,19 @@ static void sim_fault_client(sim *s) {
     sim_count(s, SIM_INJECTED_CLIENT_CLOSE);
     sim_trace_fault(s, SIM_NODES_MAX + index, s->now_us, "closed");
     sim_client_close(s, index, sim_fault_length(s));
+  }
+}
+
+static void sim_fault_client(sim *s, sim_fault kind) {
+  switch (kind) {
+  case SIM_FAULT_SUSPEND:
+    sim_fault_suspend(s);
+    break;
+  case SIM_FAULT_CLIENT:
+    sim_fault_end_client(s);
+    break;
+  default:
+    abort(); /* Another function has this kind. */
   }
 }
 
@@ -372,39 +411,25 @@ void sim_fault_event(sim *s) {
   while (drawn >= s->config.weights[kind]) {
     drawn -= s->config.weights[kind++];
   }
-  switch ((sim_fault)kind) {
-  case SIM_FAULT_PARTITION:
-    sim_fault_partition(s);
+  switch (sim_config_fault_group(kind)) {
+  case SIM_FAULTS_NODE:
+    sim_fault_node(s, (sim_fault)kind);
     break;
-  case SIM_FAULT_SLOW_LINK:
-    sim_fault_slow_link(s);
+  case SIM_FAULTS_NETWORK:
+    sim_fault_network(s, (sim_fault)kind);
     break;
-  case SIM_FAULT_BREAK:
-  case SIM_FAULT_HALF_OPEN:
-    sim_fault_break(s, kind == SIM_FAULT_HALF_OPEN);
+  case SIM_FAULTS_CLIENT:
+    sim_fault_client(s, (sim_fault)kind);
     break;
-  case SIM_FAULT_SUSPEND: {
-    unsigned client = (unsigned)sim_fault_draw(s, s->config.clients);
-    uint64_t length_us = sim_fault_length(s);
-    sim_count(s, SIM_INJECTED_SUSPEND);
-    sim_trace_fault(s, SIM_NODES_MAX + client, s->now_us + length_us, "suspended");
-    sim_client_pause(s, client, length_us);
-    break;
-  }
-  case SIM_FAULT_CLIENT:
-    sim_fault_client(s);
-    break;
-  case SIM_FAULT_ASSUMPTION:
+  case SIM_FAULTS_ASSUMPTION:
     sim_fault_assumption(s);
     break;
+  case SIM_FAULTS_GUARD:
+    sim_guard_fault(s, (sim_fault)kind);
+    break;
+  case SIM_FAULTS_NOTIFICATIONS:
   default:
-    if (kind == SIM_FAULT_NOTIFICATIONS) {
-      sim_waiting_fault(s);
-    } else if (kind > SIM_FAULT_ASSUMPTION) {
-      sim_guard_fault(s, (sim_fault)kind);
-    } else {
-      sim_fault_node(s, (sim_fault)kind);
-    }
+    sim_waiting_fault(s);
     break;
   }
   sim_fault_next(s);

@@ -76,9 +76,8 @@ static void sim_guard_stretch(sim_config *config, sim_random *random) {
 static void sim_guard_draw_faults(sim *s, sim_random *random) {
   sim_config *config = &s->config;
   config->weights[SIM_FAULT_CRASH_EMPTY] = 0;
-  for (unsigned i = SIM_FAULT_RESTART_EMPTY;
-       i < SIM_FAULT_NOTIFICATIONS && s->breach == SIM_BREACH_NONE; i++) {
-    config->weights[i] = sim_below(random, 2) == 0 ? 0 : (uint16_t)sim_between(random, 1, 8);
+  if (s->breach == SIM_BREACH_NONE) {
+    sim_config_draw_weights(config, random, SIM_FAULTS_GUARD, SIM_FAULTS_GUARD);
   }
   if (config->lock_delay_us < 2000) {
     config->weights[SIM_FAULT_STEP_FORWARD] = 0;

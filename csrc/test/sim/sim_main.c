@@ -45,7 +45,7 @@ typedef struct sim_arguments {
   int often, breach;
 } sim_arguments;
 
-#define SIM_MAIN_TEXT(value, name) name,
+#define SIM_MAIN_TEXT(value, name, ...) name,
 static const char *const sim_main_faults[] = {SIM_FAULTS(SIM_MAIN_TEXT)};
 static const char *const sim_main_breaches[] = {SIM_BREACHES(SIM_MAIN_TEXT)};
 
