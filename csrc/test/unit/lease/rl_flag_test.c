@@ -67,6 +67,22 @@ TEST(release_with_waiters_notifies_the_first_ticket) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
 }
 
+/* SCRIPT FLUSH between the flag and the notification. */
+TEST(notification_is_sent_as_text_to_node_that_forgot_its_script) {
+  fake_world *world = native_world(1);
+  wait_for_key(world);
+  (void)begin_release(world);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 0);
+  assert_false(world->nodes[0].queue[0].by_text);
+  world->nodes[0].store.forgot_release = true;
+  (void)fake_answer(world, 0);
+  assert_int_equal(messages(world, 0), 0);
+  assert_true(world->nodes[0].queue[0].by_text);
+  fake_settle(world);
+  assert_int_equal(messages(world, 0), 1);
+}
+
 TEST(flag_stays_for_holder_that_took_the_key_in_between) {
   fake_world *world = native_world(1);
   wait_for_key(world);
