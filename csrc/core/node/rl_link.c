@@ -25,7 +25,8 @@
  *      reply suffices, unless it refuses the connection. After an unexpected reply, EXISTS proves
  *      that replies match commands: no reply to EXISTS looks like that of a SET. If the peer closes
  *      the connection at CLIENT SETNAME, the next one sends EXISTS instead. A node that ends closes
- *      it, too: a refused connection restores CLIENT SETNAME.
+ *      it, too: a refused connection restores CLIENT SETNAME. A proxy may drop the command: if only
+ *      this reply is missing on a connection, the next one sends EXISTS instead, too.
  *   4. CLIENT SETINFO, twice, for the node's operators: the name of the library, and its version.
  *      Any reply suffices. After an unexpected reply to CLIENT SETNAME, an error does not answer
  *      EXISTS: it may be the reply to CLIENT SETINFO. After such an error, or if the peer closes
@@ -332,11 +333,16 @@ static void rl_link_skip_info(rl_link *link) {
   link->reconnect_now = true;
 }
 
+/* The next connection sends EXISTS instead of CLIENT SETNAME, or the reverse. */
+static void rl_link_swap_name(rl_link *link) {
+  link->skips_name = !link->skips_name;
+  link->reconnect_now = link->skips_name;
+}
+
 void rl_link_closed(rl_link *link) {
   link->skips_native |= link->native == RL_NATIVE_TRIED;
   if (rl_link_awaits_step(link, 1u << RL_STEP_NAME | 1u << RL_STEP_EXISTS)) {
-    link->skips_name = !link->skips_name;
-    link->reconnect_now = link->skips_name;
+    rl_link_swap_name(link);
   } else if (rl_link_awaits_step(link, 1u << RL_STEP_INFO)) {
     rl_link_skip_info(link);
   }
@@ -346,8 +352,11 @@ void rl_link_gave_up(rl_link *link) {
   link->skips_native |= link->native == RL_NATIVE_TRIED;
   bool sent = link->phase == RL_LINK_HANDSHAKE && rl_buffer_length(&link->output) == 0;
   bool named = !rl_link_awaits_step(link, 1u << RL_STEP_NAME | 1u << RL_STEP_EXISTS);
+  bool heard = link->nearest_us != REDLOCK_NEVER || link->skips_info; /* It is not just silent. */
   if (sent && named && rl_link_sends_info(link)) { /* Later replies may have counted for SETINFO. */
     rl_link_skip_info(link);
+  } else if (sent && !named && heard) {
+    rl_link_swap_name(link);
   }
 }
 

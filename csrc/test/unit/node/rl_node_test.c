@@ -333,6 +333,38 @@ TEST(peer_that_never_answers_setinfo_is_used_by_the_next_connection) {
   assert_handshake_after_stall("", HELLO); /* It answers nothing: that tells nothing. */
 }
 
+/* A handshake ends without the replies that come after |replies|. */
+static void stall_after(fixture *it, const char *replies) {
+  connect_node(it);
+  rl_buffer_clear(&it->node.link.output);
+  assert_null(feed(it, replies));
+  assert_int_equal(it->node.link.phase, RL_LINK_HANDSHAKE);
+  rl_link_gave_up(&it->node.link);
+  disconnect(it, "overdue");
+}
+
+/* First the replies to SETINFO count for SETNAME. */
+TEST(peer_that_never_answers_setname_is_asked_exists) {
+  fixture *it = make("h");
+  stall_after(it, "+OK\r\n+OK\r\n");
+  stall_after(it, "");
+  connect_node(it);
+  assert_steps(it, "EXISTS redlock;");
+  assert_null(feed(it, "|:0\r\n"));
+  assert_int_equal(it->node.link.phase, RL_LINK_UP);
+  disconnect(it, "the test");
+  connect_node(it); /* once for a node, not for each connection */
+  assert_steps(it, "EXISTS redlock;");
+}
+
+TEST(peer_that_never_answers_exists_is_asked_setname) {
+  fixture *it = make("redis://:p@h");
+  stall_after(it, "+OK\r\n"); /* It answers AUTH, but drops CLIENT and EXISTS. */
+  stall_after(it, "+OK\r\n");
+  connect_node(it);
+  assert_steps(it, "AUTH p;" HELLO);
+}
+
 /* The reply to SUBSCRIBE counts for the CLIENT SETINFO before it. */
 TEST(subscriber_gives_setinfo_up_that_is_never_answered) {
   fixture *it = make("h");
