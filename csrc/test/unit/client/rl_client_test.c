@@ -55,7 +55,14 @@ static const char *wrong_settings(const redlock_settings *settings) {
   return message;
 }
 
+static int supply_nothing(redlock_client *client, size_t node, redlock_credentials *filled,
+                          void *data) {
+  return REDLOCK_OK;
+}
+
 TEST(settings_are_checked_and_named) {
+  static const char EITHER[] =
+      "credentials supply username and password: give either one or the other";
   static const char QUORUM[] =
       "quorum must be from a majority of the nodes to all of them, at most 32";
   static const redlock_options too_short = {.ttl_us = 999};
@@ -71,6 +78,11 @@ TEST(settings_are_checked_and_named) {
       {{.quorum = -1}, QUORUM},
       {{.quorum = REDLOCK_NODES_MAX + 1}, QUORUM},
       {{.db = REDLOCK_DB_ZERO, .tls = REDLOCK_NO}, ""},
+      {{.credentials = supply_nothing}, ""},
+      {{.credentials = supply_nothing, .username = "u"}, EITHER},
+      {{.credentials = supply_nothing, .password = "p"}, EITHER},
+      {{.credentials = supply_nothing, .password = "p", .options = &too_short},
+       "ttl_us must be from 1 ms to 366 days"},
   };
   char message[128];
   for (unsigned i = 0; i < COUNT_OF(rows); i++) {
