@@ -77,8 +77,8 @@ static int rl_lead_term(rl_lead *lead, redlock_lock *lock) {
   redlock_lock_cancel(lock); /* An operation of |lead|, which would prevent the release. */
   int error = redlock_lock_release(lock);
   rl_campaign_returned(&lead->campaign, resigns);
-  if (lost == REDLOCK_E_EXPIRED || lost == REDLOCK_E_LOST || lost == REDLOCK_E_MAX_HOLD) {
-    return lost;
+  if (lost == REDLOCK_E_MAX_HOLD) {
+    return lost; /* The release returns that the lease has expired. */
   }
   return error == REDLOCK_E_LOST || error == REDLOCK_E_EXPIRED ? error : REDLOCK_OK;
 }
