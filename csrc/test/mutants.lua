@@ -42,7 +42,8 @@ local DRIVER = units("os", "net", "client", "api", "core", "cli")
 local INTEGRATION = { "integration loop_test", "integration resolver_thread_test", "integration client_thread_test",
   "integration linger_test", "integration hostile_test", "integration process_test", "integration nodes_test",
   "integration first_lock_test", "integration unresponsive_test", "integration fork_test",
-  "integration watchdog_thread_test", "integration auto_extend_test", "integration stress_thread_test" }
+  "integration watchdog_thread_test", "integration auto_extend_test", "integration stress_thread_test",
+  "integration login_test", "integration lead_test" }
 local LUA = "options option_table messages redlock on_lost close gc cqueues cqueues_on_lost interrupt auto_extend "
   .. "reentry "
   .. "integration/keys integration/nodes integration/access integration/lease integration/conditions"
