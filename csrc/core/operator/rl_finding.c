@@ -332,7 +332,7 @@ static void rl_finding_check_refuses(rl_finding_search *search, const rl_doctor_
 
 /* --------------------------------------------------------------------------------------- rights */
 
-/* What a command is for, by the severity of its lack. */
+/* The purpose of a command. It decides the severity of a refusal. */
 typedef enum rl_finding_purpose {
   RL_FINDING_LOCK,    /* any lock */
   RL_FINDING_INSPECT, /* inspect() and what is built on it (rl_inspect.c) */
