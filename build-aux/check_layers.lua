@@ -1,5 +1,5 @@
 -- Checks that folders are layers: a module uses its own folder and lower ones, and no modules of a
--- folder form a cycle.
+-- folder form a cycle. Checks also which module writes a field, and the names of unit tests.
 --
 --     lua build-aux/check_layers.lua BUILD_DIRECTORY [list]
 --
@@ -150,6 +150,35 @@ local function check_writers()
   return good
 end
 
+-- Returns true if the unit test |name| in |folder| has the name of a module of that folder, perhaps
+-- with a subject behind it. A test of several modules begins with "every_".
+local function is_named(folder, name, modules)
+  if name:match("^every_") then return true end
+  for _, top in ipairs { "csrc/core/", "csrc/driver/", "csrc/test/", "csrc/" } do
+    local prefix = name
+    while prefix do
+      if modules[top .. folder .. "/" .. prefix] then return true end
+      prefix = prefix:match("^(.*)_[^_]*$")
+    end
+  end
+  return false
+end
+
+local function check_test_names()
+  local modules, good, count = {}, true, 0
+  for path in lines_of("find csrc -name '*.[ch]'") do modules[path:match("^(.*)%.")] = true end
+  for path in lines_of("find csrc/test/unit -name '*_test.c'") do
+    local folder, name = path:match("^csrc/test/unit/(.*)/(.*)_test%.c$")
+    count = count + 1
+    if not is_named(folder, name, modules) then
+      good = false
+      print("not ok - " .. path .. ": csrc has no such module of that folder; a test of several begins with every_")
+    end
+  end
+  if good then print(("ok - %d unit tests have the name of their module"):format(count)) end
+  return good
+end
+
 -- Negative controls: a cycle and a dependency across folders, of which only the cycle inside a
 -- folder counts.
 local graph = {
@@ -161,8 +190,13 @@ local found = cyclic_modules(graph, function(from, to) return from:sub(1, 1) == 
 assert(table.concat(found, " ") == "a/x a/y", "a cycle is not found")
 assert(#foreign_writes("lease/x", "  lock->phase = 1;") == 1, "a foreign write is not found")
 assert(#foreign_writes("lock/rl_lock", "  lock->phase = 1;") == 0, "a write of the writer is found")
+local release = { ["csrc/core/lease/rl_release"] = true }
+assert(is_named("lease", "rl_release_late", release), "a test of a module is refused")
+assert(not is_named("lease", "rl_lock_release", release), "a test without a module is not found")
+assert(not is_named("wait", "rl_release", release), "a test in a wrong folder is not found")
 
 local good = true
 for _, house in ipairs(HOUSES) do good = check(house) and good end
 good = check_writers() and good
+good = check_test_names() and good
 os.exit(good and 0 or 1)

@@ -128,7 +128,7 @@ native() {
   settings="$settings
 CPPFLAGS=$*"
   # These need epoll, a timer or random numbers of the Linux kernel.
-  [ $# -eq 0 ] || without='rl_client_stats rl_entropy rl_handle rl_poll rl_suspend_thread rl_watchdog_thread'
+  [ $# -eq 0 ] || without='rl_client_stats rl_entropy rl_handle rl_poll every_wait_after_suspend_thread rl_watchdog_thread'
   test_all
 }
 

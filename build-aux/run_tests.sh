@@ -65,7 +65,7 @@ tests_of_file() {
   name=${name%_spec}
   if is_named "$name"; then echo "$name"; return; fi
   case $1 in
-  csrc/core/*) printf '%s\n' unit/rl_ sim/short ;;
+  csrc/core/*) printf '%s\n' unit/ sim/short ;;
   csrc/driver/* | csrc/include/* | csrc/test/lib/*) printf '%s\n' unit/ integration/ ;;
   csrc/tls/* | csrc/test/tls/*) echo tls ;;
   csrc/cli/*) echo cli ;;

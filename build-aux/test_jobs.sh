@@ -29,7 +29,7 @@ programs() {
 
 # ------------------------------------------------------------------------------- the ordinary configuration
 
-first='rl_exhaustive rl_tls_oom rl_tls_stream rl_caller_send_thread'
+first='every_order_of_answers rl_tls_oom rl_tls_stream rl_caller_send_thread'
 unit_jobs() {
   local name version
   for name in $(programs "$UNIT"); do
@@ -191,7 +191,7 @@ tsan_jobs() {
 # Without --fair-sched a polling thread starves other threads.
 VALGRIND='valgrind --fair-sched=try --quiet --error-exitcode=1 --leak-check=full --errors-for-leak-kinds=definite --child-silent-after-fork=yes'
 # Programs that take minutes under valgrind, and that AddressSanitizer runs on each change.
-valgrind_long='rl_exhaustive rl_tls_stream rl_tls_node rl_tls_fuzz_replay'
+valgrind_long='every_order_of_answers rl_tls_stream rl_tls_node rl_tls_fuzz_replay'
 
 valgrind_job() {
   job "valgrind/unit/$1" computing '' "5.4:build/test/${1}_test" "REDLOCK_TEST_VALGRIND=1 $VALGRIND build/test/${1}_test"

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  *
  * Built with clang -fsanitize=fuzzer,address,undefined from a fuzz_*.c, fake_*.c, loopback.c, the
- * core and the driver. Without libFuzzer rl_fuzz_replay_test.c includes the targets and plays the
+ * core and the driver. Without libFuzzer every_fuzz_input_test.c includes the targets and plays the
  * corpus, one input in hexadecimal on each line; `make fuzz` makes files of it for libFuzzer
  * (fuzz.mk).
  */

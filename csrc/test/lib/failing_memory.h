@@ -109,4 +109,13 @@ static void arm(size_t fail_at, bool for_good) {
     assert_true(holds &&#condition);                                                               \
   } while (0)
 
+/* Fails if |call| allocates. */
+#define assert_allocates_nothing(call)                                                             \
+  do {                                                                                             \
+    arm(0, false);                                                                                 \
+    call;                                                                                          \
+    memory.armed = false;                                                                          \
+    assert_int_equal(memory.calls, 0);                                                             \
+  } while (0)
+
 #endif

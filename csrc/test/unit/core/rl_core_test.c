@@ -555,3 +555,42 @@ TEST(core_counts_operations_and_leases) {
   assert_int_equal(rl_core_leases(&world->core, lock->deadline_us - 1), 1);
   assert_int_equal(rl_core_leases(&world->core, lock->deadline_us), 0);
 }
+
+/* A peer that greets, as Redis does not, makes every reply look like that to the next command. */
+TEST(greeting_peer_does_not_leak_the_password) {
+  fake_world *world = fake_world_new(1);
+  rl_address *address = &world->core.nodes[0]->address;
+  address->has_password = 1;
+  address->db = 2;
+  (void)snprintf(address->password, sizeof address->password, "s3cr3t-pw");
+  address->password_length = strlen(address->password);
+  world->nodes[0].policy = FAKE_SILENT;
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  redlock_options options = fake_once();
+  assert_error(rl_lock_acquire(lock, world->now_us, &options, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_deliver(world, 0,
+               "+OK\r\n-ERR unknown command `AUTH`, with args beginning with: `s3cr3t-pw`, \r\n");
+  const rl_node *node = world->core.nodes[0];
+  assert_int_equal(node->link.phase, RL_LINK_DOWN);
+  assert_null(strstr(node->error, "s3cr3t"));
+  assert_non_null(strstr(node->error, "unknown command"));
+}
+
+TEST(closing_core_reconnects_for_due_releases) {
+  fake_world *world = fake_world_new(3);
+  (void)held(world, NULL);
+  fake_pass(world, 2 * SECONDS);
+  rl_core_close(&world->core, world->now_us);
+  for (unsigned i = 0; i < 3; i++) {
+    /* The server had closed the idle connection: the release went nowhere. */
+    rl_core_disconnected(&world->core, i, world->now_us, "the node closed the connection");
+    world->nodes[i].connected = false;
+    world->nodes[i].queued = 0;
+  }
+  assert_true(rl_core_awaits_replies(&world->core, world->now_us, SECONDS));
+  fake_turn(world);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+  assert_false(rl_core_has_unanswered(&world->core));
+}

@@ -454,3 +454,46 @@ TEST(unexpected_reply_ends_connection) {
   fake_answer(world, 1);
   assert_error(rl_lock_result(lock), REDLOCK_OK);
 }
+
+TEST(refusing_nodes_do_not_make_a_busy_loop) {
+  world = fake_world_new(1);
+  world->nodes[0].policy = FAKE_REFUSES;
+  lock = fake_lock(world, KEY, NULL);
+  redlock_options options = fake_once();
+  options.retry_count = 0;
+  options.retry_delay_us = REDLOCK_DURATION_NONE;
+  options.retry_jitter_us = REDLOCK_DURATION_NONE;
+  options.wait_us = SECONDS;
+  assert_error(rl_lock_acquire(lock, world->now_us, &options, false), REDLOCK_OK);
+  fake_turn(world);
+  unsigned turns = 0;
+  while (rl_lock_result(lock) == REDLOCK_PENDING) {
+    redlock_time deadline_us = rl_core_deadline(&world->core);
+    fake_pass(world, rl_time_sub(deadline_us, world->now_us));
+    assert_true(++turns <= 1100);
+  }
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+}
+
+TEST(taken_lock_is_reported_when_the_budget_expires) {
+  world = fake_world_new(3);
+  char message[256];
+  assert_error(fake_acquire(world, fake_lock(world, KEY, NULL)), REDLOCK_OK);
+  redlock_options options = fake_once();
+  options.retry_count = 0;
+  options.retry_delay_us = 20 * MS;
+  options.retry_jitter_us = REDLOCK_DURATION_NONE;
+  options.wait_us = 50 * MS;
+  lock = fake_lock(world, KEY, &options);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(lock->phase, RL_PHASE_DELAY);
+  fake_pass(world, 20 * MS);
+  assert_int_equal(lock->phase, RL_PHASE_ROUND);
+  (void)fake_reply(world, 1, "$-1\r\n");
+  fake_pass(world, 30 * MS); /* The others have not answered the second attempt. */
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_non_null(strstr(rl_lock_message(lock, message, sizeof message),
+                         "was taken, and the last attempt was not answered in time"));
+  assert_non_null(strstr(message, "no reply within 30 ms"));
+}

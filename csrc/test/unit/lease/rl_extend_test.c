@@ -252,6 +252,105 @@ TEST(late_confirmation_does_not_revive_failed_extend) {
   assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_UNKNOWN);
 }
 
+TEST(extend_keeps_drift_and_lock_delay_of_its_acquire) {
+  world = fake_world_new(1);
+  lock = fake_lock(world, KEY, NULL);
+  redlock_options options = fake_once();
+  options.drift_factor = 0.2;
+  options.lock_delay_us = 30 * SECONDS;
+  assert_error(rl_lock_acquire(lock, world->now_us, &options, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 8 * SECONDS - 2 * MS);
+  assert_error(rl_lock_extend(lock, world->now_us, 100 * SECONDS, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_command command = fake_answer(world, 0);
+  assert_int_equal(command.verb, FAKE_EXTEND);
+  assert_int_equal(command.ttl_ms, 130000);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), 80 * SECONDS - 2 * MS);
+}
+
+/* The error makes the core send the script; the second reply comes before that. */
+TEST(reply_that_precedes_its_command_is_no_vote) {
+  open_world_with_lease(1, NULL);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  redlock_duration left_us = rl_lock_remaining(lock, world->now_us);
+  assert_error(rl_lock_extend(lock, world->now_us, 100 * SECONDS, false), REDLOCK_OK);
+  fake_turn(world);
+  fake_command command = fake_reply(world, 0, "-NOSCRIPT No matching script.\r\n:1\r\n");
+  assert_false(command.by_text);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(rl_lock_remaining(lock, world->now_us), left_us);
+}
+
+/*
+ * Lets the node answer with |text|, byte by byte: silence would end its connection. Returns the
+ * rest of the text after that time.
+ */
+static const char *trickle(const char *text, redlock_duration duration_us) {
+  redlock_time end_us = world->now_us + duration_us;
+  while (world->now_us + 2900 * MS < end_us) {
+    char part[] = {*text++, '\0'};
+    assert_int_not_equal(part[0], '\r');
+    fake_pass(world, 2900 * MS);
+    fake_deliver(world, 0, part);
+  }
+  fake_pass(world, end_us - world->now_us);
+  return text;
+}
+
+/* The last command for the key was on its way for as long as the node was silent. */
+TEST(late_extend_as_text_leaves_no_key) {
+  world = fake_world_new(1);
+  redlock_options options = fake_once();
+  options.ttl_us = 100 * SECONDS;
+  options.node_timeout_us = 100 * SECONDS;
+  lock = fake_lock(world, KEY, &options);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_settle(world);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  assert_int_equal(fake_next(world, 0), FAKE_EXTEND);
+  (void)fake_take(world, 0);
+  fake_deliver(world, 0,
+               trickle("-NOSCRIPT No matching script. Please use EVAL.\r\n", 95 * SECONDS));
+  (void)fake_answer(world, 0);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  fake_pass(world, 30 * SECONDS); /* past what the first extend could have made of it */
+  assert_int_equal(fake_keys(world, KEY), 1);
+  world->nodes[0].policy = FAKE_SILENT;
+  fake_break(world, 0, "the node closed the connection");
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  world->nodes[0].policy = FAKE_ACCEPTS;
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+}
+
+TEST(extend_read_after_its_connection_broke_leaves_no_key) {
+  world = fake_world_new(1);
+  redlock_options options = fake_once();
+  char reply[FAKE_REPLY_MAX];
+  options.ttl_us = 100 * SECONDS;
+  lock = fake_lock(world, KEY, &options);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
+  fake_pass(world, 10 * SECONDS);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)trickle("-ERR it takes so long that nobody waits for the end", 85 * SECONDS);
+  (void)fake_execute(world, 0, reply);
+  world->nodes[0].policy = FAKE_SILENT;
+  fake_break(world, 0, "the node closed the connection");
+  fake_pass(world, 30 * SECONDS);
+  assert_int_equal(fake_keys(world, KEY), 1);
+  assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
+  world->nodes[0].policy = FAKE_ACCEPTS;
+  fake_pass(world, 2 * SECONDS);
+  fake_settle(world);
+  assert_int_equal(fake_keys(world, KEY), 0);
+}
+
 /* -------------------------------------------------------------------------------------- healing */
 
 TEST(lost_key_is_healed_only_after_majority) {
@@ -332,6 +431,19 @@ TEST(healed_key_is_released_on_node_without_first_set) {
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
   assert_error(release(lock), REDLOCK_OK);
   assert_int_equal(fake_keys(world, KEY), 0);
+}
+
+TEST(refused_acquire_does_not_stop_a_heal) {
+  open_world_with_lease(3, NULL);
+  fake_store_remove(&world->nodes[2].store, KEY);
+  assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
+  fake_turn(world);
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 1);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_E_HELD);
+  fake_settle(world);
+  assert_int_equal(fake_holders(world, KEY, rl_attempt_token(lock->lease)), 3);
 }
 
 /* ------------------------------------------------------------------------------------ by script */

@@ -1,5 +1,6 @@
 /*
- * Plays the corpus of every fuzz target, without libFuzzer.
+ * Plays the corpus of every fuzz target without libFuzzer: the core, rl_address, rl_options and
+ * redlock.h.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,5 +1,6 @@
 /*
- * After a suspend, each wait whose time has come ends at once.
+ * Waits of rl_caller, rl_watchdog, rl_poll and cli_loop: after a suspend, each wait whose time has
+ * come ends at once.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,13 +1,13 @@
 /*
- * Every assignment and every order of what the nodes can do, for 1 to 3 nodes: acquire, extend and
- * release, once and followed by a second round; and acquire with a fencing token, for 3 nodes. The
- * nodes are simulated stores, so that what is claimed is compared with what is on the nodes.
+ * The rounds of rl_acquire, rl_extend, rl_release and rl_fence, for every assignment and every
+ * order of what 1 to 3 nodes can do, once and followed by a second round; with a fencing token for
+ * 3 nodes. The nodes are simulated stores, so the test compares each result with their keys.
  *
  * SPDX-License-Identifier: MIT
  *
- * Expectations are computed here, from the votes alone, not by the library's quorum code. Of the
- * large tests every 8th case is played under a sanitizer, and every 64th under valgrind
- * (REDLOCK_TEST_VALGRIND=1), because all of them would take minutes and half an hour there.
+ * The test computes the expected results from the votes, without rl_quorum. Of the large tests a
+ * sanitizer plays every 8th case, and valgrind (REDLOCK_TEST_VALGRIND=1) every 64th: all cases
+ * would take minutes there, or half an hour.
  */
 #include "fake_nodes.h"
 #include "lease/rl_fence.h"
