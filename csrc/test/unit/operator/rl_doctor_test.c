@@ -3,12 +3,12 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "calling_world.h"
 #include "fake_guard.h"
 #include "keys.h"
 #include "operator/rl_doctor.h"
 #include "operator/rl_finding.h"
 #include "wait/rl_subscriber.h"
+#include "waiting_world.h"
 #include "world_steps.h"
 
 static const char NO_SCRIPT[] = "-NOSCRIPT No matching script. Please use EVAL.\r\n";
@@ -268,7 +268,7 @@ TEST(doctor_knows_fence_option) {
 
 TEST(error_of_subscriber_is_reported) {
   static const char error[] = "ERR unknown command 'SUBSCRIBE'";
-  fake_world *world = listening(3);
+  fake_world *world = world_with_subscribers(3);
   (void)rl_subscriber_refuse(&world->core, world->core.nodes[1], world->now_us, error);
   rl_lock *lock = begin(world, NULL);
   for (unsigned i = 0; i < 3; i++) {
