@@ -100,6 +100,7 @@ return {
   { "rl_lifecycle_ended", "|| to &&", 1,
     why = "after the end only rl_acquire_join() looks at it, and that wants the lease of an acquire" },
   { "rl_lock_cancel", "true to false", why = put_off },
+  { "rl_lock_note_end", "< to <=", why = "the largest number is the largest number" },
   { "rl_lock_expire", "true to false", why = put_off },
   { "rl_lock_close", "true to false", 1, why = put_off },
   { "rl_lock_close", "true to false", 2, why = put_off },
@@ -155,7 +156,12 @@ return {
     why = "hiredis has no reply begun only while it has no byte, and no byte is too large in either case" },
   -- csrc/core/wire/rl_resource.c
   { "rl_resource_append", "> to >=", why = nothing },
+  -- csrc/core/node/rl_link.c
+  { "rl_link_sent", "< to <=", why = "equal lengths are equal" },
+  -- csrc/core/wait/rl_ticket.c
+  { "rl_ticket_take", "> to >=", 2, why = nothing },
   -- csrc/core/lock/rl_round.c
+  { "rl_round_settle_uncounted", "< to <=", why = "the largest number is the largest number" },
   { "rl_round_unsettle", "&& to ||", why = "it is decided: nobody counts the failed any more" },
   { "rl_round_dispatch_vote", "&& to ||", 2,
     why = "a lease that a majority has denied is lost, in whatever phase that is heard" },
