@@ -66,6 +66,9 @@ struct cli_settings {
 int cli_settings_read(cli_settings *settings, int argc, char **argv);
 void cli_settings_free(cli_settings *settings);
 
+/* Returns how many of |nodes| must grant a lock. */
+size_t cli_quorum(const cli_settings *settings, size_t nodes);
+
 /*
  * Adds the addresses in |text|, which has commas or white space between them, and is changed.
  * Returns -1, or the exit status after a message.

@@ -33,8 +33,7 @@ void cli_inspection_read(cli_inspection *inspection, const cli_settings *setting
     inspection->answered += key.state != REDLOCK_KEY_UNKNOWN;
     inspection->free += key.state == REDLOCK_KEY_FREE;
   }
-  size_t quorum = settings->client.quorum > 0 ? (size_t)settings->client.quorum
-                                              : inspection->node_count / 2 + 1;
+  size_t quorum = cli_quorum(settings, inspection->node_count);
   inspection->state = redlock_lock_result(lock) != REDLOCK_OK ? CLI_LOCK_UNAVAILABLE
                       : redlock_lock_holder(lock, &inspection->holder) == REDLOCK_OK ? CLI_LOCK_HELD
                       : inspection->free >= quorum                                   ? CLI_LOCK_FREE

@@ -90,7 +90,7 @@ static void cli_lead_check(cli_lead_nodes *nodes, redlock_client *client) {
   redlock_node_info node;
   char name[CLI_NAME_SIZE];
   size_t count = redlock_client_node_count(client);
-  size_t needed = settings->client.quorum != 0 ? (size_t)settings->client.quorum : count / 2 + 1;
+  size_t needed = cli_quorum(settings, count);
   size_t able = 0;
   for (size_t i = 0; redlock_client_node_info(client, i, &node) == REDLOCK_OK; i++) {
     able += cli_lead_reason(nodes, i, &node) == NULL;

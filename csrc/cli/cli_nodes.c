@@ -215,8 +215,7 @@ static void cli_nodes_json(const cli_nodes_run *run, size_t granted, size_t quor
 static int cli_nodes_print(const cli_settings *settings, cli_nodes_run *run) {
   static const char *const titles[] = {"NODE", "ANSWER", "TIME", "ERROR"};
   size_t granted = 0;
-  size_t quorum =
-      settings->client.quorum > 0 ? (size_t)settings->client.quorum : run->count / 2 + 1;
+  size_t quorum = cli_quorum(settings, run->count);
   for (size_t i = 0; i < run->count; i++) {
     cli_nodes_correct(&run->probes[i], run->loop->client, i);
     granted += run->probes[i].vote.vote == REDLOCK_VOTE_GRANTED;

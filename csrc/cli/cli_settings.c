@@ -173,6 +173,10 @@ int cli_settings_read(cli_settings *settings, int argc, char **argv) {
   return status < 0 ? cli_addresses_environment(settings) : status;
 }
 
+size_t cli_quorum(const cli_settings *settings, size_t nodes) {
+  return settings->client.quorum > 0 ? (size_t)settings->client.quorum : nodes / 2 + 1;
+}
+
 void cli_settings_free(cli_settings *settings) {
   cli_wipe(settings->key_password, sizeof settings->key_password);
   cli_addresses_free(settings);

@@ -29,7 +29,7 @@ static bool cli_is_rejected(const cli_settings *settings, redlock_client *client
                             const redlock_lock *lock) {
   redlock_node_info node;
   size_t count = redlock_client_node_count(client);
-  size_t needed = settings->client.quorum != 0 ? (size_t)settings->client.quorum : count / 2 + 1;
+  size_t needed = cli_quorum(settings, count);
   size_t rejected = 0;
   for (size_t i = 0; redlock_client_node_info(client, i, &node) == REDLOCK_OK; i++) {
     rejected += cli_is_rejection(node.error);

@@ -370,8 +370,7 @@ void rl_waitlist_released(rl_core *core, const rl_resource *resource, redlock_ti
     since_us =
         waitlist->own_since_us != 0 ? rl_time_min(since_us, waitlist->own_since_us) : since_us;
   }
-  redlock_duration delay_us =
-      rl_time_max(turn->head->current->retry_delay_us, REDLOCK_MILLISECONDS);
+  redlock_duration delay_us = rl_backoff_attempt_mean(turn->head->current);
   bool long_enough = rl_time_sub(now_us, since_us) / RL_WAITLIST_OWN_DELAYS > delay_us;
   rl_waitlist_set_own_since(first, long_enough ? now_us : since_us);
   if (!long_enough) {
