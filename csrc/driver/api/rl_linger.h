@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * * A finalizer must not block, and the locks that it drops must be released nevertheless.
+ * A finalizer must not block. So its releases are sent later.
  */
 #ifndef RL_LINGER_H
 #define RL_LINGER_H

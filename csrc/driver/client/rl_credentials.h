@@ -1,5 +1,5 @@
 /*
- * * Credentials that a function of the program supplies for each connection.
+ * Credentials that a function of the program supplies for each connection.
  *
  * SPDX-License-Identifier: MIT
  */

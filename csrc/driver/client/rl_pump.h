@@ -1,10 +1,10 @@
 /*
- * What every driver does between input and waiting: steps 2 to 4 of rl_core.h.
+ * Steps 2 to 4 of rl_core.h, which all drivers share.
  *
  * SPDX-License-Identifier: MIT
  *
- * The same for sockets of the library (rl_turn.c) and for connections of nginx
- * (csrc/binding/nginx). A turn is
+ * The sockets of the library (rl_turn.c) and the connections of nginx (csrc/binding/rl_lua_nginx.c)
+ * use them. A turn is
  *
  *     wants = rl_pump_advance(core, now);           close and open what it names
  *     rl_pump_send(core);
