@@ -28,7 +28,7 @@ static void notify_of(fake_world *world, const rl_ticket *ticket, const char *ke
   deliver_message(world, 0, said);
 }
 
-TEST(node_is_told_which_keys_it_has_notified) {
+TEST(enqueue_names_the_notified_keys) {
   fake_world *world = world_with_taken_key(3);
   rl_ticket *ticket = wait_for_two(world);
   rl_ticket_note_places(ticket, world->now_us, 0, "0", 1);
