@@ -20,6 +20,7 @@
 #include "cli.h"
 #include "cli_input.h"
 #include "cli_json.h"
+#include "cli_loss.h"
 #include "cli_output.h"
 #include "cli_take.h"
 
@@ -123,17 +124,16 @@ static int cli_hold_acquire(const cli_settings *settings, cli_hold_end *hold, cl
 }
 
 /* HOLD-3. Writes a message about a loss or a warning. */
-static void cli_hold_report(const cli_settings *settings, redlock_client *client,
+static void cli_hold_report(cli_loss *loss, const cli_settings *settings, redlock_client *client,
                             redlock_lock *lock) {
+  cli_loss_report(loss, settings, lock);
   if (redlock_client_next_lost(client) == NULL) {
     return;
   }
   char name[CLI_NAME_SIZE];
   int error = redlock_lock_lost(lock, NULL);
   if (error == REDLOCK_E_UNAVAILABLE) {
-    (void)cli_report(settings, 0, "'%s' could not be extended; it ends in %llu ms",
-                     cli_lock_name(name, lock),
-                     (unsigned long long)(redlock_lock_remaining(lock) / REDLOCK_MILLISECONDS));
+    cli_loss_warn(loss, settings, lock);
   } else if (error == REDLOCK_E_CLOCK) {
     (void)cli_report(settings, 0, "'%s' may end early: %s", cli_lock_name(name, lock),
                      redlock_strerror(error));
@@ -144,10 +144,12 @@ static void cli_hold_report(const cli_settings *settings, redlock_client *client
 static int cli_hold_wait(const cli_settings *settings, cli_hold_end *hold, cli_loop *loop,
                          redlock_lock *lock) {
   char name[CLI_NAME_SIZE];
+  cli_loss loss;
   int number = 0;
+  cli_loss_open(&loss, settings, lock);
   while (number == 0 && redlock_lock_remaining(lock) > 0) {
     number = cli_hold_turn(hold, loop, REDLOCK_NEVER);
-    cli_hold_report(settings, loop->client, lock);
+    cli_hold_report(&loss, settings, loop->client, lock);
   }
   if (redlock_lock_remaining(lock) == 0) {
     int error = redlock_lock_lost(lock, NULL);
@@ -160,7 +162,7 @@ static int cli_hold_wait(const cli_settings *settings, cli_hold_end *hold, cli_l
 /* HOLD-4. Returns the exit status for a hold that has ended with |status|. */
 static int cli_hold_release(const cli_settings *settings, redlock_lock *lock, int status) {
   int error = redlock_lock_release(lock);
-  if (error != REDLOCK_OK && status != CLI_LOST) {
+  if (error == REDLOCK_E_LOST || (error != REDLOCK_OK && status != CLI_LOST)) {
     (void)cli_report(settings, 0, "%s", redlock_lock_message(lock));
   }
   return error == REDLOCK_E_LOST || error == REDLOCK_E_EXPIRED ? CLI_LOST : status;

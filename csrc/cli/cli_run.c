@@ -26,6 +26,7 @@
 #include "cli.h"
 #include "cli_command.h"
 #include "cli_handover.h"
+#include "cli_loss.h"
 #include "cli_output.h"
 #include "cli_run.h"
 #include "cli_system.h"
@@ -175,9 +176,7 @@ static void cli_run_report(cli_run_state *run, redlock_time now_us) {
   }
   int error = redlock_lock_lost(run->lock, NULL);
   if (error == REDLOCK_E_UNAVAILABLE) {
-    (void)cli_report(
-        run->settings, 0, "'%s' could not be extended; it ends in %llu ms", name,
-        (unsigned long long)(redlock_lock_remaining(run->lock) / REDLOCK_MILLISECONDS));
+    cli_loss_warn(&run->loss, run->settings, run->lock);
   } else if (error == REDLOCK_E_CLOCK) {
     (void)cli_report(run->settings, 0, "'%s' may end early: %s", name, redlock_strerror(error));
   } else if (error != REDLOCK_OK) {
@@ -274,6 +273,7 @@ static redlock_time cli_run_due(const cli_run_state *run, redlock_time now_us) {
 int cli_run_wait(cli_run_state *run) {
   redlock_time now_us = redlock_now();
   run->check_us = now_us + redlock_lock_ttl(run->lock) / 3;
+  cli_loss_open(&run->loss, run->settings, run->lock);
   cli_command_reap(&run->command);
   while (cli_run_goes_on(run, now_us)) {
     redlock_time due_us = cli_run_due(run, now_us);
@@ -285,6 +285,7 @@ int cli_run_wait(cli_run_state *run) {
     cli_run_take_signal(run, number, now_us);
     cli_run_pass_signals(run, now_us);
     cli_run_check(run, now_us);
+    cli_loss_report(&run->loss, run->settings, run->lock);
     cli_run_report(run, now_us);
   }
   cli_command_end(&run->command);

@@ -10,6 +10,7 @@
 
 #include "cli.h"
 #include "cli_command.h"
+#include "cli_loss.h"
 #include "cli_output.h"
 
 /* The rules are in cli_run.c. */
@@ -19,6 +20,7 @@ typedef struct cli_run_state {
   redlock_lock *lock;
   char name[CLI_NAME_SIZE]; /* of the lock, for messages */
   cli_command command;
+  cli_loss loss;           /* RUN-4: the reason of a warning */
   redlock_time check_us;   /* time of the next extend of RUN-3 */
   uint64_t signals;        /* bits of those to be passed on at |pass_us| */
   uint64_t came;           /* bits of all that have come */

@@ -8,7 +8,7 @@
 static int start(void **state) {
   (void)cli_start(state);
   cli_define("SHOW", "echo \"$REDLOCK_RESOURCE $REDLOCK_FENCE $REDLOCK_NODES.\"; exit 3");
-  cli_define("LEADER", "trap 'echo ended $REDLOCK_FENCE; exit 0' TERM\n"
+  cli_define("LEADER", "trap 'echo quit $REDLOCK_FENCE; exit 0' TERM\n"
                        "echo began $REDLOCK_FENCE; while :; do sleep 0.01; done");
   cli_define("POLITE", "trap 'echo got TERM; exit 5' TERM\n"
                        "echo began $REDLOCK_FENCE; while :; do sleep 0.01; done");
@@ -74,7 +74,7 @@ TEST(command_is_stopped_after_a_loss_and_started_in_the_next_term) {
   for (unsigned term = 0; term < 3; term++) {
     until_fence(&run, "began ", term);
     delete_lock();
-    until_fence(&run, "ended ", term);
+    until_fence(&run, "quit ", term);
   }
   until_fence(&run, "began ", 3);
   finish_leader(&run);
@@ -83,13 +83,13 @@ TEST(command_is_stopped_after_a_loss_and_started_in_the_next_term) {
   for (unsigned term = 0; term < 4; term++) { /* One term at a time, in the order of the fences. */
     unsigned long long fence = fence_after(&cli_last, "began ", term);
     assert_true(fence > last);
-    assert_true(fence_after(&cli_last, "ended ", term) == fence);
+    assert_true(fence_after(&cli_last, "quit ", term) == fence);
     last = fence;
     const char *began = strstr(at, "began ");
-    const char *ended = strstr(at, "ended ");
+    const char *ended = strstr(at, "quit ");
     assert_true(began != NULL && ended != NULL && began < ended);
     at = ended + 1;
-    assert_true(strstr(at, "ended ") == NULL || strstr(at, "began ") < strstr(at, "ended "));
+    assert_true(strstr(at, "quit ") == NULL || strstr(at, "began ") < strstr(at, "quit "));
   }
   assert_contains(cli_last.text, "'job' has ended, and the command is stopped");
   assert_contains(cli_last.text, "'job': leads with the fencing token ");
@@ -101,7 +101,7 @@ TEST(strict_lead_stops_the_command_and_leads_again) {
       cli_begin("-t 2s --node-timeout 200ms --kill-after 60s --strict lead job -- LEADER");
   until_fence(&run, "began ", 0);
   farm_each(&three, 0, 2, farm_stop);
-  until_fence(&run, "ended ", 0);
+  until_fence(&run, "quit ", 0);
   farm_each(&three, 0, 2, farm_continue);
   until_fence(&run, "began ", 1);
   assert_true(fence_after(&run, "began ", 1) > fence_after(&run, "began ", 0));

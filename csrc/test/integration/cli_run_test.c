@@ -289,6 +289,56 @@ TEST(strict_kills_before_the_deadline) {
   }
 }
 
+static void refuse_scripts(void) {
+  farm_command_all(&three, "ACL", "SETUSER", "default", "-eval", "-evalsha", NULL);
+}
+
+static void hang_two(void) {
+  farm_stop(&three, 0);
+  farm_stop(&three, 1);
+}
+
+/* Returns true if the tool has named the nodes; it may be late if this machine was. */
+static bool warning_names_nodes(const char *arguments, void (*damage)(void), const char *reason) {
+  redlock_time began_us = redlock_now();
+  tool_run run = cli_begin(arguments);
+  until_held();
+  damage();
+  while (tool_read(&run, 10) && strstr(run.text, "nodes extended it") == NULL) {
+    /* The tool ends when the lock does. */
+  }
+  (void)kill(run.pid, SIGTERM);
+  (void)three_reset(NULL);
+  farm_command_all(&three, "ACL", "SETUSER", "default", "+@all", NULL);
+  (void)tool_wait(&run);
+  const char *named = strstr(run.text, "nodes extended it (2 needed): ");
+  assert_true(named != NULL || witness_delay_us(began_us) > 0);
+  return named != NULL && strstr(named, reason) != NULL &&
+         (strstr(named, three.nodes[0].address) != NULL ||
+          strstr(named, three.nodes[1].address) != NULL);
+}
+
+TEST(failed_extend_names_the_nodes) {
+  static const struct {
+    const char *arguments[2]; /* the second one if this machine is late */
+    void (*damage)(void);
+    const char *reason;
+  } cases[] = {
+      {{"-t 4s -w 60s run job -- MORTAL", "-t 40s -w 60s run job -- MORTAL"},
+       refuse_scripts,
+       ": NOPERM "},
+      {{"-t 4s --node-timeout 400ms -w 60s run --max-hold 10m job -- MORTAL",
+        "-t 40s --node-timeout 4s -w 60s run --max-hold 10m job -- MORTAL"},
+       hang_two,
+       ": no reply within "},
+      {{"-t 4s -w 60s hold job", "-t 40s -w 60s hold job"}, refuse_scripts, ": NOPERM "},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    assert_true(warning_names_nodes(cases[i].arguments[0], cases[i].damage, cases[i].reason) ||
+                warning_names_nodes(cases[i].arguments[1], cases[i].damage, cases[i].reason));
+  }
+}
+
 /* An eighth of the ttl is the reserve of the tool. A tool that was later reports the end. */
 TEST(strict_ends_the_command_at_max_hold) {
   static const char *const cases[] = {"-t 4s run --max-hold 2s --strict job -- STUBBORN",
