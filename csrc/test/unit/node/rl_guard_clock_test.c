@@ -66,15 +66,15 @@ TEST(vote_that_reveals_a_step_does_not_count) {
 TEST(equal_steps_of_a_majority_are_the_clients_clock) {
   open_world_after_a_lease(3);
   char before[FAKE_RECORD_MAX + 1];
-  (void)snprintf(before, sizeof before, "%s", world->nodes[0].store.record);
-  for (unsigned i = 0; i < 3; i++) {
+  (void)snprintf(before, sizeof before, "%s", world->nodes[1].store.record);
+  for (unsigned i = 1; i < 3; i++) {
     world->nodes[i].store.ahead_us = 500 * MS;
   }
   fake_pass(world, 1 * SECONDS);
   assert_error(fake_acquire(world, lock), REDLOCK_E_UNAVAILABLE);
-  assert_string_equal(world->nodes[0].store.record, before);
-  assert_acquire(lock, REDLOCK_E_UNAVAILABLE, "qqq");
-  assert_reason(lock, 0, "for 24.1 s more: its clock was stepped");
+  assert_string_equal(world->nodes[1].store.record, before);
+  assert_acquire(lock, REDLOCK_E_UNAVAILABLE, "uqq");
+  assert_reason(lock, 1, "for 24.1 s more: its clock was stepped");
   fake_pass(world, QUARANTINE);
   assert_error(fake_acquire(world, lock), REDLOCK_OK);
 }
@@ -123,6 +123,31 @@ TEST(step_warns_holder_without_quorum_and_extends_at_once) {
   assert_error(rl_loss_of(kept, world->now_us, &since_us), REDLOCK_OK);
   assert_true(kept->deadline_us > deadline_us);
   assert_int_equal(kept->lease->suspect, 0);
+}
+
+/* The script was flushed, too: the step is first seen by the question about the record. */
+TEST(step_that_a_check_reveals_is_compared_with_the_record) {
+  static const struct {
+    const char *known, *found, *reason;
+  } rows[] = {
+      {"ready", "clock", "for 19.1 s more: its clock was stepped"},
+      {"ready", "empty", "its clock was stepped; its quarantine begins now"},
+      {"clock", NULL, "its clock was stepped; its quarantine begins now"},
+  };
+  for (unsigned i = 0; i < COUNT_OF(rows); i++) {
+    redlock_time since_us;
+    keep_on_two(REDLOCK_NO);
+    put_record(1, QUARANTINE, rows[i].known);
+    acquire_and_release(lock);
+    world->nodes[1].store.ahead_us = 500 * MS;
+    world->nodes[1].store.take_sha1[0] = '\0';
+    if (rows[i].found != NULL) {
+      put_record(1, 5 * SECONDS, rows[i].found);
+    }
+    assert_acquire(lock, REDLOCK_OK, "gqg");
+    assert_reason(lock, 1, rows[i].reason);
+    assert_error(rl_loss_of(kept, world->now_us, &since_us), REDLOCK_E_CLOCK);
+  }
 }
 
 /* A broken clock or a hostile node must not make clients flood the nodes. */

@@ -94,13 +94,14 @@ static void assert_guard_reason(unsigned node, const char *expected) {
 
 TEST(wrong_clock_creates_no_record) {
   open_world_with_records(3);
-  world->nodes[1].store.ahead_us = 2 * SECONDS + 1;
+  world->nodes[0].store.ahead_us = world->nodes[2].store.ahead_us = 50 * SECONDS;
+  world->nodes[1].store.ahead_us = 52 * SECONDS + 1;
   world->nodes[1].store.record[0] = '\0';
   assert_acquire(lock, REDLOCK_OK, "gqg");
   assert_guard_reason(1, "its clock is 2.1 s ahead of those of the other nodes");
   assert_string_equal(world->nodes[1].store.record, "");
   assert_error(fake_release(world, lock), REDLOCK_OK);
-  world->nodes[1].store.ahead_us = 2 * SECONDS;
+  world->nodes[1].store.ahead_us = 52 * SECONDS;
   fake_pass(world, 1 * SECONDS);
   assert_error(fake_acquire(world, lock), REDLOCK_OK); /* It is asked again now. */
   fake_settle(world);
@@ -437,6 +438,9 @@ TEST(server_with_a_record_in_another_database_is_refused) {
   assert_string_equal(store->record, "");
 }
 
+/* The difference of a name of this length is cut. The advice after it is not. */
+#define SIXTY_FOUR "a-name-of-sixty-four-bytes-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+
 TEST(clients_with_other_settings_see_the_difference) {
   static const struct {
     const char *theirs, *said;
@@ -444,6 +448,7 @@ TEST(clients_with_other_settings_see_the_difference) {
       {"nodes=5 quorum=3 max_ttl=20000 list=", "nodes=5 (ours nodes=3), quorum=3 (ours quorum=2)"},
       {"nodes=3 quorum=2 max_ttl=10000 list=", "max_ttl=10000 (ours max_ttl=20000)"},
       {"nodes=3 quorum=2 max_ttl=20000 cluster=blue", "cluster=blue (ours list="},
+      {"nodes=5 quorum=3 max_ttl=10000 cluster=" SIXTY_FOUR, "max_ttl=20000), cluster=a-name"},
   };
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
     open_world_with_records(3);
