@@ -1,5 +1,5 @@
 /*
- * Dispatch: the meaning of a reply, and the modules that must know.
+ * Reads each reply, and passes its verdict to the modules that use it.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: MIT
  *
  * The label is a part of the token, so it travels without a command of its own. Other libraries
- * compare tokens, and see only bytes. A token of another program may have any bytes behind 40
- * digits and a colon: they are shown to people only if they are a valid label.
+ * compare tokens, and see only bytes. A token of another program may contain anything behind 40
+ * digits and a colon. These bytes are shown only if they are a valid label.
  */
 #include "base/rl_label.h"
 

@@ -3,8 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * No clock is compared with another: the nodes count the time in between, because their keys
- * expire.
+ * Processes compare no clocks. The keys of the nodes expire, and so count the time in between.
  *   ATT-1. Only a lease that lasts is detached. It ends for its lock at once, and nothing is
  *          released: the keys stay until they expire.
  *   ATT-2. On a node that may still execute a SET of the token, the key may have been gone in
@@ -20,7 +19,7 @@
  *   ATT-5. No majority: the fresh token is released, and the rest of the handed token expires. No
  *          client holds the lock then. Two clients that attach at once are never both granted: each
  *          node replaces a token once, and two majorities share a node.
- *   ATT-6. A key with no more than lock_delay left belongs to no lease: it only keeps other clients
+ *   ATT-6. A key with lock_delay or less left has outlived its lease. It only keeps other clients
  *          out.
  *   ATT-7. An attach is tried once. A second try would find no majority of the handed token where
  *          the first one had one.
@@ -30,12 +29,11 @@
  *          report how much of it they had left at the attach. The difference is the time in
  *          between. Keys may live longer than the text says, because of an extend that failed. So
  *          only the longest life counts: the rest is then never too short.
- *   ATT-10. The rest never grows in a hand-over. After an extend that failed, and asked for more
- *          than the last one that succeeded, it may not shrink by the time in between. The text and
- *          the lives of the keys are then the same if a node executed that extend, and more time
- *          has gone by, or if no node did. So each such hand-over of a chain may lengthen the hold
- *          by its time in between, which is less than the longest life of a key. A sum of them has
- *          no other bound.
+ *   ATT-10. The rest never grows in a hand-over. Suppose that the last extend failed, and asked for
+ *          more than the last one that succeeded. A node may have executed it, or none has: the
+ *          lives of the keys cannot show the time in between. Then the rest may not shrink. Such a
+ *          hand-over lengthens the hold by its time in between at most, which is less than the
+ *          longest life of a key. A chain of hand-overs can repeat this without a bound.
  */
 #include "lease/rl_attach.h"
 

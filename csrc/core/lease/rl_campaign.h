@@ -9,8 +9,8 @@
  *          gives up its tickets. With a limit a campaign is one acquire.
  *   CAM-2. A granted acquire begins a term. A failure that may pass is followed by the next
  *          acquire, any other one by the end.
- *   CAM-3. A term ends when the function of the program has returned, whatever has become of the
- *          lease. No acquire is due before: otherwise two terms of one client would overlap.
+ *   CAM-3. A term ends when the program's function returns, even if the lease ended before. No
+ *          acquire is due before: otherwise two terms of one client would overlap.
  *   CAM-4. Then the lock is released, and the next campaign begins, unless the program resigns.
  */
 #ifndef RL_CAMPAIGN_H

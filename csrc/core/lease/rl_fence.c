@@ -5,11 +5,11 @@
  *
  * docs/safety.md has the proof. Beside each key the nodes keep a counter, which only grows. An
  * acquire raises it in the script that sets the key (RL_SCRIPT_TAKE of rl_script.c).
- *   FEN-1. An attempt proposes p: the time of the nodes' clocks, by the median of the known clocks,
- *          or else of the program's own clock, in tenths of a millisecond, but more than any token
- *          that the lock has seen. As a rule all nodes adopt p.
- *   FEN-2. A node that grants its vote raises its counter to v: to p, limited to a second from the
- *          node's clock, or to the next number if the counter is past that.
+ *   FEN-1. An attempt proposes p: the median of the known clocks of the nodes, otherwise the
+ *          program's own clock, in 0.1 ms. p exceeds each token that the lock has seen. As a rule
+ *          all nodes adopt p.
+ *   FEN-2. A node that grants sets its counter to v = max(counter + 1, p), after it has limited p
+ *          to within 1 s of the node's clock.
  *   FEN-3. When a majority has granted, m is the greatest v so far. A node that answered v = m
  *          confirms m. A node that answered less is asked to raise its counter to m, which it does
  *          only while the key is ours, because the next holder may have raised it to m, too. A

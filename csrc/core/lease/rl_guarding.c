@@ -1,5 +1,5 @@
 /*
- * What news of the guard mean for leases and rounds.
+ * Applies what the guard has found (rl_guard_news) to leases and rounds.
  *
  * SPDX-License-Identifier: MIT
  */

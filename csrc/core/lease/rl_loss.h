@@ -1,5 +1,5 @@
 /*
- * Losses: leases that have ended without an act of their holder, or may end so, and the reason.
+ * Losses: leases that ended without a release, or may end so, with the reason.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -8,8 +8,8 @@
  *   LOST         so many nodes deny the lease that too few are left for an extend (EXT-5)
  *   MAX_HOLD     the deadline has passed, because max_hold has ended the automatic extends
  *   UNAVAILABLE  a warning: the lease lasts, but automatic extends fail
- *   CLOCK        a warning: the clocks of so many nodes were stepped that the nodes that certainly
- *                have the key are no quorum any more (REN-6)
+ *   CLOCK        a warning: clocks of nodes were stepped, and the other nodes with the key are
+ *                fewer than a quorum (REN-6)
  * The next confirmed extend ends a warning, or another reason follows.
  *
  * A lock with a loss to report is in a queue, once, until it is taken off. A release, a cancelled

@@ -9,15 +9,15 @@
  *   MAR-2. A node that denies the lease leaves the set.
  *   MAR-3. A confirmed extend reduces the set to the nodes that confirmed it: the other keys end at
  *          their old time. Later answers add nodes. An extend by less than is left of the lease
- *          changes nothing: a node without the previous, longer extend lets its key end with the
- *          shorter one, and no key is made shorter.
+ *          leaves the set unchanged. It makes no key shorter, and its answer does not prove the
+ *          longer life.
  *   MAR-4. Another client needs |quorum| nodes without the key. At most N minus the set are without
  *          it. So margin = set + quorum - N - 1 more nodes may lose it before a second holder is
  *          possible.
  *   MAR-5. A node whose clock was stepped forward, or that has lost its keys (rl_guard.c), is
- *          suspect until it answers as in MAR-1: its key may have ended early. It has no vote
- *          meanwhile (GRD-4), so without it the margin is at least 0. If most nodes were stepped
- *          alike, the client's own clock may be the cause (GRD-6).
+ *          suspect until it answers as in MAR-1: its key may have ended early. A suspect node has
+ *          no vote (GRD-4), so it cannot help a second holder: the margin is at least 0. If most
+ *          nodes were stepped alike, the client's own clock may be the cause (GRD-6).
  * A node may have lost a key since its last answer: only another question shows it.
  */
 #include "lease/rl_margin.h"

@@ -12,10 +12,10 @@
  *   SEM-2. If the slot is taken, ask the nodes which slots have a key. The question changes
  *          nothing. Its attempt has no key, so it needs no release.
  *   SEM-3. If a slot is free on as many nodes as an acquire needs, try one of these slots, a random
- *          one. Decide as soon as the answers suffice. If no slot can be free on so many nodes, the
- *          semaphore is taken, and ACQ-5 pauses. The acquire also pauses after RL_PERMITS_TRIES
- *          slots. A waiter enters the wait list then (WAIT-1). When a node notifies it of a slot,
- *          it tries that slot; otherwise its attempts begin with SEM-2.
+ *          one. Decide as soon as the answers suffice. If no slot can be free on enough nodes, the
+ *          semaphore is taken. The acquire pauses (ACQ-5). The acquire also pauses after
+ *          RL_PERMITS_TRIES slots. A waiter enters the wait list then (WAIT-1). When a node
+ *          notifies it of a slot, it tries that slot; otherwise its attempts begin with SEM-2.
  *   SEM-4. The token names the number of permits that its client uses. An answer of SEM-2 names
  *          another number, if a slot has one: then not all clients agree.
  * The answers of SEM-2 may be late or wrong. They only choose a slot. Safety rests on the attempts.

@@ -7,7 +7,7 @@
  * of one client with the same owner share one lease. The nodes do not know it: there is one token.
  *   OWN-1. The lock that was granted the lease is the lease owner. The locks that share the lease
  *          are in a ring with it, and each of them is held as long as the lease lasts.
- *   OWN-2. An acquire of resources that its owner holds by one lease, all of them, shares it: the
+ *   OWN-2. If one lease of the owner covers all resources of an acquire, the acquire shares it: the
  *          lock enters the ring and the operation ends at once. Nothing is sent. This is checked at
  *          the beginning, before and after each attempt, and for all waiters of the owner when one
  *          of them is granted a lease: no waiter waits for its own owner. A waiter that needs
@@ -22,7 +22,7 @@
  *   OWN-4. An acquire is refused if it would wait for itself: if its owner holds only some of the
  *          resources, or holds them by several leases, or if it brings a token of its own, or asks
  *          for a fencing token that no lease of it has. It is also refused if the lease has expired
- *          or is lost: code inside of that must not go on as if nothing had happened.
+ *          or is lost. The outer section has lost its lock, so the inner one must not begin.
  *   OWN-5. The release of a lock that shares its lease takes it out of the ring, and sends nothing.
  *          If it was the lease owner, another lock becomes the lease owner, with the same token,
  *          deadline and automatic extends. The last release of the ring releases the lease,

@@ -6,12 +6,12 @@
  * An automatic extend follows EXT-1 to EXT-6 like an extend of the user. In particular, it never
  * creates a key anew for a lost lease, and does not count after the deadline. These rules add its
  * beginning and its end:
- *   REN-1. The next extend is due |extend_every| after the start of the last confirmed round; by
- *          default a third of the ttl, so that it can fail and be repeated before the deadline. It
- *          is at most two thirds of the validity, for the same reason, and at least 10 ms, unless a
- *          third of the ttl is less: a wrong option must not flood the nodes. A random part is
- *          subtracted: up to an eighth, or up to three quarters after an operation of the user, so
- *          that leases that began together are not extended together.
+ *   REN-1. The next extend is due |extend_every| after the start of the last confirmed round:
+ *            - by default ttl / 3, so that it can fail and be repeated before the deadline
+ *            - at most 2/3 of the validity, for the same reason
+ *            - at least min(10 ms, ttl / 3): a wrong option must not flood the nodes
+ *            - minus a random part: up to 1/8, or up to 3/4 after an operation of the user. So
+ *              leases that began together are not extended together.
  *   REN-2. After a failed extend, the next is due when a quarter of the rest has passed, but not
  *          within 5 ms: the nearer the deadline, the more often. A timer also runs at the deadline
  *          itself.
@@ -23,10 +23,9 @@
  *          of a nested acquire (OWN-3), which the user did not ask for either.
  *   REN-5. A lease that ends without a release is lost, and reported once (rl_loss.h). No extend
  *          follows: a client that wants the lock again must acquire it.
- *   REN-6. If the clocks of so many nodes were stepped that the nodes that certainly have the key
- *          are no quorum any more (MAR-5), the holder is warned, and the next extend is due a
- *          twelfth of the ttl after the last one, because each reply may show another step. The
- *          lease lasts: a node whose clock was stepped has no vote meanwhile (GRD-6).
+ *   REN-6. If stepped clocks leave fewer certain keys than a quorum (MAR-5), the holder is warned.
+ *          The next extend is then due ttl / 12 after the last one, because each reply may show
+ *          another step. The lease lasts: a node whose clock was stepped has no vote (GRD-6).
  */
 #include "lease/rl_renew.h"
 

@@ -14,17 +14,18 @@
  *   PACE-3. Acquires go in the order of their beginning. An acquire waits until its budget expires,
  *           or for its ttl if that is shorter.
  *   PACE-4. A round may begin while enough nodes for the operation (a majority, or its quorum) are
- *           below their limits, and no node is far above its limit. A round waits for full nodes,
- *           but an acquire does not wait for full nodes that are behind: they could not answer in
- *           time. If waiting cannot bring enough nodes, the round begins at once; an acquire then
- *           fails. An extend or a release also waits for full nodes that are behind: they may
- *           recover, the lease has time, and after 3 s of silence their connections end. But an
- *           extend waits for a node far above its limit for at most a quarter of the remaining time
- *           of the lease, whatever |node_timeout| is. A node that is not connected does not count
- *           (except PACE-5).
- *   PACE-5. A node whose first connection is in progress will get a command of each round in
- *           flight. Until then, but no longer than a node may be behind, these commands count as
- *           outstanding.
+ *           below their limits, and no node is far above its limit. A round waits for full nodes.
+ *           No round waits for a node that is not connected (except PACE-5). If waiting cannot
+ *           bring enough nodes, the round begins at once.
+ *            - An acquire does not wait for full nodes that are behind, because they could not
+ *              answer in time. If it begins without enough nodes, it fails.
+ *            - An extend or a release also waits for full nodes that are behind: they may recover,
+ *              the lease has time, and after 3 s of silence their connections end.
+ *            - An extend waits for a node far above its limit for at most a quarter of the
+ *              remaining time of the lease, whatever |node_timeout| is.
+ *   PACE-5. While the first connection of a node is in progress, the commands that it will get
+ *           count as outstanding, but no longer than a node may be behind. It will get one command
+ *           of each round in flight.
  */
 #include "lifecycle/rl_pacer.h"
 

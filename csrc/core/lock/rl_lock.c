@@ -1,5 +1,5 @@
 /*
- * A lock: its options, its lease and its phase.
+ * A lock: its options, its lease, and the operation on it.
  *
  * SPDX-License-Identifier: MIT
  *

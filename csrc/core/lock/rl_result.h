@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * An automatic extend uses the round and the votes of the lock. Meanwhile the result of the last
- * operation is kept apart, until the caller begins another operation.
+ * An automatic extend uses the round and the votes of the lock. A copy keeps the result of the
+ * caller's last operation until the caller begins another one.
  */
 #ifndef RL_RESULT_H
 #define RL_RESULT_H

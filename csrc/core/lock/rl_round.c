@@ -3,10 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * At the end of a round the vote of each node is settled: by the node's answer, or because no
- * answer will come. After each vote the operation decides what the votes mean (rl_steps.h). A vote
- * counts only in the round that asked for it. After the decision of that round it still counts, as
- * a late vote.
+ * A vote is settled by the answer of its node, or because no answer will come. After each vote the
+ * operation decides what the votes mean (rl_steps.h). A vote counts only in its own round: before
+ * the decision as a vote, after it as a late vote.
  */
 #include "lock/rl_round.h"
 

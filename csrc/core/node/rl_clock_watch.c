@@ -7,8 +7,8 @@
  * reply gives a range for the offset of its clock. Two ranges that are further apart than the
  * permitted drift prove a step, however slow the replies were. Replies are compared with one
  * reference for 10 s, because a clock that is slewed fast moves little from one reply to the next.
- * A reply that was much quicker replaces the reference. A slow reply keeps the narrower range, and
- * so hides no step.
+ * A reply that was much quicker replaces the reference. A slow reply does not widen the range, so
+ * it hides no step.
  */
 #include "node/rl_clock_watch.h"
 

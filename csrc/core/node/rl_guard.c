@@ -6,36 +6,35 @@
  * "Distributed Locks with Redis": a node that may have lost keys must be unavailable for longer
  * than the longest ttl (docs/safety.md). Each node keeps a lineage record with its identity and the
  * time since which it has lost nothing. A node that loses its keys loses the record, too. A record
- * names its server. In a copy of the keys, it names the server that was copied.
+ * names its server. So a copy of the keys names another server.
  *   GRD-1. The last step of a handshake checks the record. A connection may be up without a vote.
  *   GRD-2. If the record is of these clients, the node votes when the quarantine Q has passed since
  *          the record's creation. The node's clock gives the age of the record; the client's clock
- *          measures the rest of Q. Q is the longest life of a key, a tenth more, 2 ms and the skew
- *          of GRD-3, but at least 6 s. A node is refused, with a reason,
+ *          measures the rest of Q. Q = 1.1 x the longest life of a key + 2 ms + the skew of GRD-3;
+ *          at least 6 s. A node is refused, with a reason,
  *            - if the record is of clients with other nodes, quorum, ttl or prefix,
  *            - if the node is the same server as another one,
  *            - if the script is denied.
- *   GRD-3. If there is no record, or one of another server with the same clients, a record is
- *          created, and Q begins. There are two exceptions:
+ *   GRD-3. If the record is missing, or is a copy from another server of these clients, create one.
+ *          Q begins. There are two exceptions:
  *            - A node is refused if another database of the server has a record: the clients of
  *              that record and these would not exclude each other.
  *            - A node's clock may be wrong, and be corrected later: then Q would end early. So a
  *              record is created, and a node votes, only if a majority of all clocks, including
  *              the node's, are within 2 s of the node's clock.
  *   GRD-4. An acquire goes only to a node that votes, and only for the known record. A node that
- *          does not vote gets no heal and no backfill either: a key on a node in quarantine would
- *          make an extend count there, while the node's earlier vote may count for another client.
- *          Extends go to all nodes: a key that exists was set after the last loss, or is a copy
- *          that expires within the quarantine. For that reason a lease is attached only on nodes
- *          that vote.
+ *          does not vote gets no heal and no backfill either. An extend would count on that node,
+ *          while another client may still count the node's earlier vote. Extends go to all nodes: a
+ *          key that exists was set after the last loss, or is a copy that expires within the
+ *          quarantine. For that reason a lease is attached only on nodes that vote.
  *          The script that takes the lock proves on the server that the record is still true:
  *            - The hash. The script's text has the hash of the record, so that a server with a copy
  *              of the record does not know the script. It is the hash of the whole record, because
- *              a client with an older record would otherwise teach the server the script. A script
- *              that is sent as text also checks the run_id.
- *            - The seal. The server may know the script nevertheless: it kept scripts over a
- *              restart (before version 7), or is a former replica with fewer keys. The seal proves
- *              that the record, and all keys since, have been in this process's memory: a full
+ *              a client with an older record could send the server the script. A script that is
+ *              sent as text also checks the run_id.
+ *            - The seal. A server that kept scripts over a restart (before version 7), or was a
+ *              replica with fewer keys, knows the script nevertheless. The seal proves that the
+ *              record, and all keys since, have been in this process's memory: a full
  *              resynchronisation, a restart and a snapshot break it, and the script that replaces
  *              the record deletes it.
  *            - The replication history. A master that becomes a replica, lags, and is promoted
@@ -53,8 +52,8 @@
  *          another client notices the step. A step is forgotten only with the new record. The end
  *          of the connection does not clear it, nor does a refusal of the node. If a majority of
  *          the nodes was stepped alike, the client's own clock may have stood still. Then no record
- *          is created, and the client waits for Q. In each case a lease no longer counts its keys
- *          on the stepped nodes (rl_margin.c), and the holders are warned (rl_renew.c).
+ *          is created, and the client waits for Q. In each case leases no longer count keys on the
+ *          stepped nodes (rl_margin.c), and the client warns their holders (rl_renew.c).
  *   GRD-7. A node that does not vote is checked again when an acquire needs it, once a second:
  *          another client may have bootstrapped it.
  */

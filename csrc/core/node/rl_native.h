@@ -3,10 +3,11 @@
  *
  * SPDX-License-Identifier: MIT
  *
- *   NAT-1. A connection tries DELIFEQ and DELEX once, after the first awaited release that follows
- *          another release, with the key and token of that release. So a try deletes nothing. Its
- *          answer shows if the node knows the command, and if user and proxy permit it. A program
- *          that releases once sends no try. A node that hangs up on the tries gets none again.
+ *   NAT-1. A connection tries DELIFEQ and DELEX once, after the first awaited release that is not
+ *          the connection's first release, with the key and token of that release. So a try deletes
+ *          nothing. Its answer shows if the node knows the command, and if user and proxy permit
+ *          it. A program that releases once sends no try. A node that hangs up on the tries gets
+ *          none again.
  *   NAT-2. Later releases of one key use the command that the node knows. EXISTS of the waiters
  *          flag follows in the same write. EXISTS answers 1 if clients wait: then the client sends
  *          RELEASE_NOTIFY. That script notifies the first ticket if the key is free. Otherwise
@@ -23,8 +24,8 @@
  *              between, and RELEASE_NOTIFY would delete it
  *   NAT-4. A node that refuses EVAL gets native commands for a minute: for extends, and for
  *          releases of one key outside hold_at_least.
- *   NAT-5. SET IFEQ may shorten a key: its life counts from the execution. So the client uses it
- *          under three rules (docs/safety.md):
+ *   NAT-5. SET IFEQ may shorten a key, because the new life begins when the node executes it. So
+ *          the client uses it under three rules (docs/safety.md):
  *            - The new end must cover the lease.
  *            - A SET IFEQ may be executed late if its connection ended before the answer, or if a
  *              proxy may have passed it on. Such a node gets no key and no extend for a longer

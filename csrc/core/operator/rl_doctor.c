@@ -11,10 +11,11 @@
  *          tries each command that a lock or an inspection needs under a key that does not exist,
  *          so it changes nothing. Of commands that would change something it asks the ACL. The key
  *          is the lock's key with a suffix, so that the ACL of the lock's keys applies. Of the
- *          lock's own key the script asks only if it exists. It searches keys only on demand. A node that knows no scripts is asked for its role: a
- *          Sentinel looks like a server whose commands were renamed.
- *   DOC-3. The nodes have a second, or node_timeout if that is longer: so a slow node differs from
- *          a node that is down.
+ *          lock's own key the script asks only if it exists. It searches keys only on demand. A
+ *          node that knows no scripts is asked for its role: a Sentinel looks like a server whose
+ *          commands were renamed.
+ *   DOC-3. The time limit is 1 s, or node_timeout if that is longer. So slow nodes are not reported
+ *          as down.
  *   DOC-4. The operation succeeds if a majority has answered.
  *   DOC-5. The answers are kept as they came: any of them may be missing, or a lie. Only the
  *          password is masked.

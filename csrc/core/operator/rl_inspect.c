@@ -12,8 +12,8 @@
  *           keys have expired that the rest is no majority.
  *   INSP-5. The counter beside a key, if the user may read it, is the fencing token of its holder:
  *           while a node has the key, only the holder's commands raise the counter. It counts if
- *           a majority has the token and the same counter. A holder without a fencing token raises
- *           no counter, so the nodes show the fencing token of an earlier holder.
+ *           a majority has the token and the same counter. A holder without |fence| does not raise
+ *           the counter, so it is that of an earlier holder.
  */
 #include "operator/rl_inspect.h"
 

@@ -1,5 +1,5 @@
 /*
- * Options of a lock: defaults, levels, and derived values.
+ * Options of a lock: defaults, inheritance from client to lock to call, and derived values.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -14,8 +14,8 @@
  *          If a node reports that the key is free and no other client waits, that counts as a
  *          notification. If the resource was recently contended, ENQUEUE only appends to an
  *          existing queue, which costs the node two commands instead of five. The reply then lacks
- *          the state of the key. The next poll reports it, and comes the sooner, the fewer tickets
- *          are before the head's. The script of a head with a label also reports the label of the
+ *          the state of the key. The next poll reports it. The fewer tickets are before the head,
+ *          the sooner it polls. The script of a head with a label also reports the label of the
  *          holder, for the message of the waiters.
  *   NTF-2. If the resource was recently contended, or with |fair|, an acquire enqueues before its
  *          first attempt, so it does not overtake waiters. With |fair|, a client whose subscribers
@@ -34,19 +34,18 @@
  *          enough nodes have expired. After the expiry the first sixteen waiters poll one after
  *          the other, in the order of their tickets. A poll repeats NTF-1. It restores a
  *          lost queue, notifies a first ticket that was not notified, and evicts an unresponsive
- *          one. It counts as unresponsive if another waiter has polled twice in a row, the key was
- *          free both times, and no ticket moved up in between. Waiters further back poll less
- *          often, and wait longer before they evict, so that the load does not grow with the number
- *          of waiters. If fewer nodes report a holder or another first ticket, the head tries as if
- *          there were no notifications.
+ *          one. A first ticket is unresponsive if two polls of another waiter in a row find the key
+ *          free, and no ticket moved up in between. Waiters further back poll less often, and wait
+ *          longer before they evict, so that the load does not grow with the number of waiters. If
+ *          fewer nodes report a holder or another first ticket, the head tries as if there were no
+ *          notifications.
  *   NTF-5. The head tries when enough nodes have notified it, or a little after the first
  *          notification. Without enough notifications it tries again 50 ms after its last attempt,
- *          plus a random time up to the longer of 50 ms and four times the reply time of the
- *          quorum. Otherwise one node that lost a key would make all waiters try as fast as they
- *          can. If so few nodes denied the last attempt that no client can hold the lock (votes
- *          were split, or are missing), the head waits its usual delay. Both delays are random:
- *          otherwise two clients that split the votes would notify each other by their releases,
- *          and split them again.
+ *          plus a random time: at most max(50 ms, 4 x reply time of the quorum). Otherwise one node
+ *          that lost a key would make all waiters try as fast as they can. If too few nodes denied
+ *          the attempt for another holder to exist (votes were split, or are missing), the head
+ *          waits its usual delay. Both delays are random: otherwise two clients that split the
+ *          votes would notify each other by their releases, and split them again.
  *   NTF-6. After a successful acquire, the ticket belongs to the lease: the script that releases
  *          the lease also dequeues the ticket. A ticket of a semaphore is dequeued at once: the
  *          next release of another slot is for the next waiter. A node with a free slot notifies
@@ -55,10 +54,10 @@
  *          the next waiter, because the last notification may have been for the waiter that gave
  *          up.
  *   NTF-8. The client answers a notification of an unknown ticket with DEQUEUE, which notifies the
- *          next waiter. A key of over 504 bytes is not complete in the message, so the client
- *          cannot dequeue: other waiters evict that entry (NTF-4). The client ignores a
- *          notification of a ticket that belongs to a lease: the notification came late, and the
- *          release dequeues that ticket (NTF-6).
+ *          next waiter. A message cuts keys of over 504 bytes. The client cannot dequeue then;
+ *          other waiters evict the entry (NTF-4). The client ignores a notification of a ticket
+ *          that belongs to a lease: the notification came late, and the release dequeues that
+ *          ticket (NTF-6).
  *   NTF-9. A node that refuses ENQUEUE gets none for a while (SUB-3 of rl_subscriber.c). Some
  *          errors concern only one ENQUEUE: a key of another type is in the place of the queue, or
  *          the node is out of memory, loading or busy for a while.

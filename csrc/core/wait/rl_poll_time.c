@@ -6,7 +6,8 @@
  * The earliest of these times (NTF-4 of rl_notify.c):
  *   POLL-1. after |poll_interval|, and later for waiters further back in the queue
  *   POLL-2. soon, if a node has only appended the ticket, so that it has not reported the key
- *   POLL-3. when the waiter before should have acquired a free key: the poll evicts it if not
+ *   POLL-3. when the waiter before this one has had time to acquire a free key; the poll evicts it
+ *           if it has not
  *   POLL-4. when the keys on enough nodes have expired, one waiter after the other
  *   POLL-5. when the head stops waiting
  *   POLL-6. after a quarter of the time for which a node reserves one of several keys (NTF-10)

@@ -3,9 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * The commands of a ticket are collected and sent with the next turn: ENQUEUE in the mode that its
- * last state asks for (rl_command.h), and DEQUEUE. A ticket of several keys is in the queue of each
- * key: ENQUEUE_ALL enters them at once, and DEQUEUE leaves one.
+ * The commands of a ticket are collected and sent with the next turn: ENQUEUE, in the mode that the
+ * ticket's last report requires (rl_command.h), and DEQUEUE. A ticket of several keys is in the
+ * queue of each key: ENQUEUE_ALL enters them at once, and DEQUEUE leaves one.
  */
 #include "wait/rl_ticket.h"
 

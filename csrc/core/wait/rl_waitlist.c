@@ -5,18 +5,22 @@
  *
  *   WAIT-1. An acquire that may make several attempts enters the wait list of its resource before
  *           the first one. The first waiter begins the list, and is its head. Later waiters are
- *           queued: none of their commands are sent. Locks that try once, attach a lease, or have
- *           more than RL_COMMAND_QUEUES_MAX resources enter none. Other locks on the same
- *           resources, in the same order, share one. The waiters of one wait list have equal
- *           options, because the head asks, polls and is notified for all of them. Owners and
- *           caller-supplied tokens may differ: no command of a waiting head has them. A waiter with
- *           other options begins another wait list of the resource. A resource has at most
- *           RL_WAITLIST_KINDS_MAX wait lists for each combination of |notify| and |permits|: a
- *           further waiter enters one of them. Its own options apply when it is the head. An
- *           acquire of a semaphore enters a wait list only after its first attempt, unless there is
- *           one already, or NTF-2 applies: other locks of the client may get other slots meanwhile.
- *   WAIT-2. A queued waiter keeps its budget. Its retry_count also limits its time, to as many
- *           pauses (rl_pause_limit()).
+ *           queued: none of their commands are sent.
+ *            - Which locks: locks that try once, attach a lease, or have more than
+ *              RL_COMMAND_QUEUES_MAX resources enter none. Other locks on the same resources, in
+ *              the same order, share one.
+ *            - Equal options: the waiters of one wait list have equal options, because the head
+ *              asks, polls and is notified for all of them. Owners and caller-supplied tokens may
+ *              differ, because no command of a waiting head has them. A waiter with other options
+ *              begins another wait list of the resource.
+ *            - Limit: a resource has at most RL_WAITLIST_KINDS_MAX wait lists for each combination
+ *              of |notify| and |permits|. A further waiter enters one of them. Its own options
+ *              apply when it is the head.
+ *            - Semaphores: an acquire enters a wait list only after its first attempt, because
+ *              other locks of the client may get other slots meanwhile. It enters at once if there
+ *              is a list already, or if NTF-2 applies.
+ *   WAIT-2. A queued waiter keeps its budget. Its retry_count also limits its time: to the length
+ *           of as many pauses (rl_pause_limit()).
  *   WAIT-3. When the head ends with any result, the next waiter becomes the head. If the old head
  *           got the lock, the new head waits before it tries (rl_notify.h): the resource is taken.
  *           Otherwise it takes over the ticket of the old head.

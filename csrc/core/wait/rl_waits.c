@@ -1,5 +1,5 @@
 /*
- * Hashes and random numbers of the wait layer.
+ * The state of waiters, with the hash of a resource and random numbers for pauses.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -3,9 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * An attempt outlives its operation. It exists until every command with its token is answered, or
- * the connection of that command has ended, and until its release is sent to each node that may
- * hold the token. A pool keeps attempts, so that a repeated acquire allocates nothing.
+ * An attempt outlives its operation. It exists until each command with its token is answered, or
+ * lost with its connection. It also exists until its release is sent to each node that may hold the
+ * token. A pool keeps attempts, so that a repeated acquire allocates nothing.
  *
  * csrc/core/wire has bytes and texts: commands, replies, resources, tokens, records. It knows no
  * connection, and a lock only as a pointer. It includes base, and hiredis's parser.

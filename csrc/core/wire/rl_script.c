@@ -9,9 +9,10 @@
  * shorter key on a minority would undermine the old deadline, which holds if the extend fails.
  *
  * Several keys: a node takes all or none. A script is atomic, and checks all keys before it changes
- * one. Only a release treats each key separately: a lost key must not keep the rest.
+ * one. Only a release treats each key separately: a missing key must not prevent the deletion of
+ * the other keys.
  * Acquire: sets nothing if any key exists, whatever its token.
- * Heal: does the same for a confirmed lease, of which the node may have kept some keys. It leaves
+ * Heal: acquires for a confirmed lease. Keys that the node still has are no obstacle. It leaves
  * keys alone that live longer: a late heal may follow an extend.
  *
  * With a fencing token (rl_fence.c) each key has a counter, which only grows. With a guard

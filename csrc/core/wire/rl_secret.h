@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * Servers quote the arguments that they received. A text is that of an rl_reply: cut, and with '?'
- * in place of each byte that is not printable.
+ * Servers quote the arguments that they received. The texts come from an rl_reply, which has
+ * shortened them and replaced unprintable bytes by '?'.
  */
 #ifndef RL_SECRET_H
 #define RL_SECRET_H
