@@ -2,6 +2,7 @@
 --- address, which may contain a password.
 
 local HOST_MAX, PATH_MAX, TEXT_MAX, DB_MAX = 255, 107, 512, 1000000
+local NO_PASSWORD = "a username needs a password; a password alone is :password@"
 local SENTINELS_MAX, MASTER_MAX = 9, 64
 
 local address = {}
@@ -105,7 +106,7 @@ end
 
 -- The login before the list is that of the Sentinels, not of the master.
 local function read_sentinels(node, text)
-  if node.has_username and not node.has_password then return "a username needs a password" end
+  if node.has_username and not node.has_password then return NO_PASSWORD end
   node.has_username, node.has_password = nil, nil
   local hosts, name = text:match("^([^/]*)/?(.*)$")
   if name == "" or #name > MASTER_MAX or name:find("[^%w._-]") then
@@ -171,7 +172,7 @@ local function inherit(node, own, above)
   local wrong = too_long(username, "username") or too_long(password, "password")
   if wrong then return wrong end
   if (node.has_username or username) and not (node.has_password or password) and not above.credentials then
-    return "a username needs a password"
+    return NO_PASSWORD
   end
   node.db = own.db or node.db or above.db or 0
 end

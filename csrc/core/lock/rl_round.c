@@ -407,7 +407,7 @@ static redlock_duration rl_round_waiting_time(const rl_lock *lock, const rl_node
 }
 
 void rl_round_time_out(rl_lock *lock, redlock_time now_us) {
-  char error[64];
+  char error[96];
   redlock_duration after_us = rl_time_sub(lock->round_deadline_us, lock->round_start_us);
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     const rl_node *node = lock->core->nodes[i];
@@ -418,8 +418,10 @@ void rl_round_time_out(rl_lock *lock, redlock_time now_us) {
                          : rl_link_awaits_login(&node->link) ? "no credentials"
                          : node->address.tls                 ? "no connection over TLS"
                                                              : "no connection";
-    (void)snprintf(error, sizeof error, "%s within %llu ms", missed,
-                   (unsigned long long)rl_time_ms_up(rl_round_waiting_time(lock, node, now_us)));
+    bool asks = unconnected && node->address.tls && !rl_link_awaits_login(&node->link);
+    (void)snprintf(error, sizeof error, "%s within %llu ms%s", missed,
+                   (unsigned long long)rl_time_ms_up(rl_round_waiting_time(lock, node, now_us)),
+                   asks ? "; is this a TLS port?" : "");
     rl_round_settle(lock, i, REDLOCK_VOTE_UNKNOWN, error);
   }
   (void)snprintf(error, sizeof error, "no confirmation within %llu ms",

@@ -129,6 +129,11 @@ static void rl_finding_check_down(rl_finding_search *search, const rl_doctor_nod
                    "%.100s has no vote: %.190s", node->name, node->said);
     return;
   }
+  if (strncmp(node->said, "the reply is not RESP", 21) == 0) {
+    rl_finding_add(search, rl_finding_name_down, REDLOCK_SEVERITY_ERROR,
+                   "%.100s answers in another protocol: %.190s", node->name, node->said);
+    return;
+  }
   const char *advice = rl_finding_advice(node->said);
   rl_finding_add(search, rl_finding_name_down, REDLOCK_SEVERITY_ERROR, "%.100s %s: %.190s; %s",
                  node->name, advice != NULL ? "refuses" : "did not answer", node->said,
@@ -522,7 +527,10 @@ static void rl_finding_check_keys(rl_finding_search *search, const rl_doctor_nod
   rl_finding_add(search, rl_finding_name_rights, REDLOCK_SEVERITY_ERROR,
                  "%.100s does not let its user touch keys like '%s': ACL SETUSER %.80s ~%s%s",
                  node->name, key, rl_finding_user(node), pattern[0] != '\0' ? pattern : "PATTERN",
-                 pattern[0] != '\0' ? "*" : ", or name a resource that it may lock");
+                 pattern[0] != '\0'
+                     ? "*"
+                     : ", set the prefix of the application, or name a resource that "
+                       "it may lock");
 }
 
 /* -------------------------------------------------------------------------------------- risks */

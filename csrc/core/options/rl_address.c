@@ -264,7 +264,7 @@ static int rl_address_move_login(rl_address_parser *parser) {
   rl_address *address = parser->address;
   rl_address_sentinels *sentinels = &address->sentinels;
   if (address->has_username && !address->has_password) {
-    return rl_address_fail(parser, "a username needs a password");
+    return rl_address_fail(parser, "a username needs a password; a password alone is :password@");
   }
   sentinels->has_username = address->has_username;
   sentinels->has_password = address->has_password;
@@ -477,7 +477,7 @@ int rl_address_read(rl_address *address, const redlock_node *node, const redlock
     return error;
   }
   if (address->has_username && !address->has_password && settings->credentials == NULL) {
-    return rl_address_fail(&parser, "a username needs a password");
+    return rl_address_fail(&parser, "a username needs a password; a password alone is :password@");
   }
   if (address->sentinels.count > 0 && address->tls) {
     return rl_address_fail(&parser,

@@ -249,9 +249,11 @@ int rl_reply_next(rl_reply_reader *reader, const char **reason) {
     return 0;
   }
   if (redisReaderGetReply(reader->reader, &object) != REDIS_OK) {
-    *reason = reader->refused                        ? "the reply is too large"
-              : reader->reader->err == REDIS_ERR_OOM ? "out of memory"
-                                                     : "the reply is not RESP";
+    *reason = reader->refused ? "the reply is too large"
+              : reader->reader->err == REDIS_ERR_OOM
+                  ? "out of memory"
+                  : "the reply is not RESP; is this the port of a Redis or Valkey "
+                    "server?";
     return -1;
   }
   if (object != NULL) {

@@ -189,7 +189,9 @@ static bool rl_sentinel_parse(rl_sentinel *self, bool login, rl_sentinel_master 
     bool text = types[i] == ' ';
     if (!text && line[0] == '-') { /* SNT-4 */
       line[1 + strcspn(line + 1, " ")] = '\0';
-      (void)snprintf(self->error, sizeof self->error, "it answers %.60s", line + 1);
+      bool unknown = i > 0 && strcmp(line + 1, "ERR") == 0; /* i is 0 for the login. */
+      (void)snprintf(self->error, sizeof self->error, "it answers %.60s%s", line + 1,
+                     unknown ? "; is this a Sentinel?" : "");
       return true;
     }
     if (!text && (strcmp(line, "*-1") == 0 || strcmp(line, "$-1") == 0)) {

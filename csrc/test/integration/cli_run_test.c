@@ -33,14 +33,18 @@ static int start(void **state) {
 
 /* Reads output until |count| processes have printed their number. */
 static void see(tool_run *run, unsigned count) {
+  bool runs = true;
   seen.count = 0;
-  while (seen.count < count) {
+  while (runs && seen.count < count) {
     const char *at = run->text;
-    (void)tool_read(run, 10);
+    runs = tool_read(run, 10);
     for (seen.count = 0; (at = strstr(at, "pid ")) != NULL && strchr(at, '\n') != NULL; at++) {
       assert_true(seen.count < PROCESSES_MAX);
       seen.pids[seen.count++] = (pid_t)atol(at + strlen("pid "));
     }
+  }
+  if (seen.count < count) {
+    fail_msg("only %u of %u processes have begun: %s", seen.count, count, run->text);
   }
 }
 

@@ -54,12 +54,14 @@ TEST(connecting_counts_towards_the_budget_of_the_attempt) {
   world = fake_world_new(3);
   world->nodes[0].policy = FAKE_HANGS;
   world->nodes[1].policy = FAKE_SILENT;
+  world->core.nodes[1]->address.tls = true;
   begin_single_attempt();
   fake_answer(world, 2);
   fake_pass(world, 100 * MS);
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
   assert_string_equal(rl_round_reason(lock, 0), "no connection within 100 ms");
-  assert_string_equal(rl_round_reason(lock, 1), "no connection within 100 ms");
+  assert_string_equal(rl_round_reason(lock, 1),
+                      "no connection over TLS within 100 ms; is this a TLS port?");
   assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_UNKNOWN);
 }
 

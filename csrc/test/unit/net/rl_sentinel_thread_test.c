@@ -131,7 +131,7 @@ TEST(sentinel_without_an_answer_is_named) {
   static const char *const cases[][2] = {
       {"-NOAUTH Authentication required.\r\n", ": it answers NOAUTH"},
       {"-ERR unknown command 'AUTH', with args beginning with: '" SECRET "'\r\n",
-       ": it answers ERR"},
+       ": it answers ERR; is this a Sentinel?"},
       {"*-1\r\n", ": it knows no master of this name"},
       {"$-1\r\n", ": it knows no master of this name"},
       {"*3\r\n", ": its answer is not that of a Sentinel"},

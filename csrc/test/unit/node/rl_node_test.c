@@ -239,7 +239,8 @@ static const refusal refusals[] = {
     {"h", "-LOADING Redis is loading\r\n" OKS "|-LOADING Redis is loading\r\n",
      "LOADING Redis is loading"},
     {"redis://h/1", ":1\r\n", "the peer does not answer like a Redis server"},
-    {"h", "HTTP/1.1 400 Bad Request\r\n", "the reply is not RESP"},
+    {"h", "HTTP/1.1 400 Bad Request\r\n",
+     "the reply is not RESP; is this the port of a Redis or Valkey server?"},
     {"h", "+OK\r\n" OKS "+OK\r\n", "the node sent a reply that was not asked for"},
 };
 

@@ -178,8 +178,8 @@ static const said_case said_cases[] = {
      "+client|setname +client|setinfo"},
     {"object=command", 0, NULL, NULL},
     {"set=key get=key", REDLOCK_SEVERITY_ERROR, "rights",
-     "two:2 does not let its user touch keys like 'app:orders': ACL SETUSER default ~PATTERN, or "
-     "name a resource that it may lock"},
+     "two:2 does not let its user touch keys like 'app:orders': ACL SETUSER default ~PATTERN, "
+     "set the prefix of the application, or name a resource that it may lock"},
     {"set=key own=1", REDLOCK_SEVERITY_NOTE, "rights",
      "two:2 lets its user touch 'app:orders', but no key like it, so the commands of a lock were "
      "not tried: ACL SETUSER default ~app:orders:redlock-doctor:*"},
@@ -306,6 +306,11 @@ TEST(quarantine_of_a_twin_or_a_silent_node_is_not_reported) {
   fail_to_answer(doctor, 1, "no reply");
   assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "down", 1,
                "two:2 did not answer: no reply; check that the server is running and reachable");
+  doctor = world(3);
+  fail_to_answer(doctor, 1, "the reply is not RESP; is this the port of a Redis or Valkey server?");
+  assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "down", 1,
+               "two:2 answers in another protocol: the reply is not RESP; is this the port of a "
+               "Redis or Valkey server?");
 }
 
 TEST(silent_node_or_refusing_server_is_down) {
@@ -347,7 +352,8 @@ TEST(first_64_bytes_of_a_long_forbidden_key_are_shown) {
   assert_finds(doctor, REDLOCK_SEVERITY_ERROR, "rights", 1,
                "two:2 does not let its user touch keys like "
                "'0123456789012345678901234567890123456789012345678901234567890123': ACL SETUSER "
-               "default ~PATTERN, or name a resource that it may lock");
+               "default ~PATTERN, set the prefix of the application, or name a resource that it "
+               "may lock");
 }
 
 TEST(node_is_slow_beyond_half_of_node_timeout) {

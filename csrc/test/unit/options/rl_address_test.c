@@ -152,7 +152,7 @@ static const refused refused_forms[] = {
     {"redis://u%00:" SECRET "@h", "the username must not contain a NUL byte"},
     {"unix://:" SECRET "@/s%00", "the path must not contain a NUL byte"},
     {"redis://u%:" SECRET "@h", "the username has a %-escape that is not two hex digits"},
-    {"redis://u@h", "a username needs a password"},
+    {"redis://u@h", "a username needs a password; a password alone is :password@"},
     {"unix://run/redis.sock", "the path of a Unix socket must begin with '/': unix:///path"},
     {"unix://", "the path of a Unix socket must begin with '/': unix:///path"},
     {"unix://?db=1", "the path of a Unix socket must begin with '/': unix:///path"},
@@ -177,7 +177,7 @@ static const refused refused_forms[] = {
     {"sentinel://a:0/m", "the port must be a number from 1 to 65535"},
     {"sentinel://::1/m", "an IPv6 address needs brackets: [::1]:6379"},
     {"sentinel://a,b,c,d,e,f,g,h,i,j/m", "more than 9 Sentinels are named"},
-    {"sentinel://u@a/m", "a username needs a password"},
+    {"sentinel://u@a/m", "a username needs a password; a password alone is :password@"},
     {"sentinel://u:%" SECRET "@a/m", "the password has a %-escape that is not two hex digits"},
 };
 

@@ -154,7 +154,8 @@ TEST(invalid_resp_is_rejected) {
                                         "+OK\r\nx",
                                         "SSH-2.0-OpenSSH_9.2\r\n"};
   for (unsigned i = 0; i < COUNT_OF(garbage); i++) {
-    assert_broken(garbage[i], "the reply is not RESP");
+    assert_broken(garbage[i],
+                  "the reply is not RESP; is this the port of a Redis or Valkey server?");
   }
 }
 
@@ -167,7 +168,8 @@ TEST(line_is_judged_when_complete) {
     assert_int_equal(next(), 0);
     feed("\r\n", 2);
     assert_int_equal(next(), -1);
-    assert_string_equal(reason, "the reply is not RESP");
+    assert_string_equal(reason,
+                        "the reply is not RESP; is this the port of a Redis or Valkey server?");
   }
 }
 
@@ -186,7 +188,9 @@ TEST(too_large_reply_is_rejected_when_it_is_announced) {
   for (unsigned i = 0; i < COUNT_OF(rows); i++) {
     assert_broken(rows[i], "the reply is too large");
   }
-  assert_broken("$99999999999999999999\r\n", "the reply is not RESP"); /* no number for hiredis */
+  assert_broken(
+      "$99999999999999999999\r\n",
+      "the reply is not RESP; is this the port of a Redis or Valkey server?"); /* no number for hiredis */
 }
 
 TEST(array_size_beyond_int_is_rejected) {
