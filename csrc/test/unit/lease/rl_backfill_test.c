@@ -11,8 +11,9 @@
 static void take_behind(void) {
   world = fake_world_new(3);
   redlock_options once = fake_once();
-  fake_begin_acquire(world, fake_lock(world, "first", &once));
-  (void)let_majority_answer();
+  lock = fake_lock(world, "first", &once);
+  fake_begin_acquire(world, lock);
+  assert_error(let_majority_answer(), REDLOCK_OK);
   fake_pass(world, 101 * MS);
   begin_single_attempt();
   assert_error(let_majority_answer(), REDLOCK_OK);
@@ -97,7 +98,7 @@ TEST(backfill_skips_a_node_that_is_behind) {
   world = fake_world_new(3);
   rl_lock *first = fake_lock(world, "first", &once);
   fake_begin_acquire(world, first);
-  (void)let_majority_answer();
+  let_nodes_0_and_1_answer();
   fake_pass(world, 101 * MS);
   once.node_timeout_us = 10 * MS;
   lock = fake_lock(world, KEY, &once);
@@ -105,7 +106,7 @@ TEST(backfill_skips_a_node_that_is_behind) {
   assert_error(let_majority_answer(), REDLOCK_OK);
   assert_error(rl_lock_extend(first, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world); /* to node 2 as well */
-  (void)let_majority_answer();
+  let_nodes_0_and_1_answer();
   fake_pass(world, 120 * MS);
   (void)fake_answer(world, 2); /* the SET of |first|; the extend has been outstanding for 120 ms */
   fake_pass(world, 100 * MS);
@@ -127,13 +128,13 @@ TEST(backfill_visits_all_locks_every_100_ms_at_most) {
   /* It answers only when the next lock has been taken without it. */
   rl_lock_free(lock, world->now_us);
   fake_turn(world);
-  (void)let_majority_answer();
+  let_nodes_0_and_1_answer();
   redlock_options quick = fake_once();
   quick.node_timeout_us = MS;
   rl_lock *next = fake_lock(world, "next", &quick);
   fake_pass(world, 6 * MS);
   fake_begin_acquire(world, next);
-  (void)let_majority_answer();
+  let_nodes_0_and_1_answer();
   assert_error(rl_lock_result(next), REDLOCK_OK);
   unsigned sets = world->nodes[2].sets;
   while (world->nodes[2].queued > 0) {
