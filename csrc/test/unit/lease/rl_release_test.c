@@ -124,6 +124,7 @@ TEST(unavailable_release_can_be_repeated) {
 
 TEST(repeated_release_counts_former_confirmations) {
   open_world_with_lease(3, NULL);
+  lock->lease->may_set = 1; /* A connection has broken. The release shows that it had the key. */
   begin_release();
   fake_reply(world, 0, ":1\r\n");
   fake_reply(world, 1, "-LOADING\r\n");
@@ -182,6 +183,16 @@ TEST(failed_release_is_repeated) {
   assert_int_equal(world->core.releases->count, 0);
 }
 
+TEST(postponed_release_is_sent_on_a_new_connection) {
+  open_world_with_lease(1, NULL);
+  begin_release();
+  fake_reply(world, 0, "-BUSY Redis is busy running a script\r\n");
+  assert_int_equal(world->nodes[0].releases, 1);
+  fake_break(world, 0, "Connection reset by peer");
+  assert_int_equal(world->nodes[0].connections, 2);
+  assert_int_equal(world->nodes[0].releases, 2);
+}
+
 TEST(forbidden_release_is_not_repeated) {
   static const char *const errors[] = {"-NOPERM x\r\n", "-NOAUTH x\r\n"};
   for (unsigned i = 0; i < COUNT_OF(errors); i++) {
@@ -207,6 +218,7 @@ TEST(reconnection_repeats_release_and_no_set) {
   begin_release();
   fake_break(world, 0, "Connection reset by peer");
   assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_UNKNOWN);
+  assert_int_equal(lock->votes[0].latency_us, RL_VOTE_NO_LATENCY);
   assert_int_equal(world->nodes[0].connections, 2);
   assert_int_equal(world->nodes[0].releases, 2);
   assert_int_equal(world->nodes[0].sets, 1);
@@ -238,6 +250,7 @@ TEST(release_of_expired_key_is_not_sent) {
   assert_int_equal(world->nodes[0].connections, 2);
   assert_int_equal(world->nodes[0].releases, 0);
   assert_int_equal(world->core.releases->count, 0);
+  assert_int_equal(world->core.nodes[0]->due_count, 0);
 }
 
 TEST(release_goes_on_while_key_can_live) {
@@ -642,6 +655,15 @@ TEST(uncertain_extend_prolongs_life_of_key) {
   assert_error(release(lock), REDLOCK_OK);
   fake_pass(world, 60 * SECONDS);
   assert_int_equal(world->nodes[0].releases, 1);
+}
+
+TEST(unreadable_answer_to_an_extend_prolongs_life_of_key) {
+  open_world_with_lease(1, NULL);
+  begin_extend(0);
+  redlock_time expired_us = lock->lease->expired_us;
+  world->now_us += 50 * MS;
+  (void)fake_reply(world, 0, "$3\r\nodd\r\n");
+  assert_int_equal(lock->lease->expired_us, expired_us + 50 * MS);
 }
 
 /* ttl 10 s, extended each second, and all connections go silent: the lease outlives them. */

@@ -39,6 +39,20 @@ TEST(acquire_asks_a_node_that_is_5_ms_behind) {
   }
 }
 
+TEST(new_round_forgets_the_last) {
+  open_world_with_lease(3, NULL);
+  lock->deniers = lock->awaited = 7;
+  lock->votes[1] =
+      (rl_vote){.settled = true, .vote = REDLOCK_VOTE_TAKEN, .latency_us = 5, .key = 2};
+  rl_round_clear(lock);
+  assert_int_equal(lock->deniers, 0);
+  assert_int_equal(lock->awaited, 0);
+  assert_false(lock->votes[1].settled);
+  assert_int_equal(lock->votes[1].vote, REDLOCK_VOTE_UNKNOWN);
+  assert_int_equal(lock->votes[1].latency_us, RL_VOTE_NO_LATENCY);
+  assert_int_equal(lock->votes[1].key, 0);
+}
+
 TEST(refused_nodes_decide_at_once) {
   world = fake_world_new(5);
   for (unsigned i = 0; i < 3; i++) {
