@@ -3,9 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * Rules. Push a userdata first, zeroed and with its complete metatable; create what it owns second.
- * Then an error in between leaks nothing. A call of Lua may run finalizers of other objects of the
- * same client: copy borrowed texts before the first push. Keep no lua_State.
+ * Rules. First push a zeroed userdata with its complete metatable, then create its contents. So an
+ * error in between leaks nothing. A call of Lua may run finalizers of other objects of the same
+ * client: copy borrowed texts before the first push. Keep no lua_State.
  */
 #ifndef RL_LUA_H
 #define RL_LUA_H

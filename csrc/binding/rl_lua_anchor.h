@@ -1,5 +1,6 @@
 /*
- * The anchor: the object that outlives all other objects of a Lua state.
+ * The anchor outlives all other objects of a Lua state. It keeps the lingering clients and the
+ * count of unseen memory.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -8,7 +8,7 @@
  *     luaL_setfuncs        -       (x)        x     x     x
  *     lua_setuservalue     -        -         x     x     x     (5.1, LuaJIT: environment)
  *     luaL_checkversion    -        -         x     x     x
- *     64-bit lua_Integer   ?        ?         ?     x     x     (before 5.3: as wide as a pointer)
+ *     64-bit lua_Integer   ?        ?         ?     x     x     (?: as wide as a pointer)
  *
  * 5.5 has all that 5.4 has. Its lua_gc() takes the size of a step as a size_t in bytes, and older
  * versions take an int in units of 1024 bytes.

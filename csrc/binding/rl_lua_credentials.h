@@ -4,9 +4,9 @@
  * SPDX-License-Identifier: MIT
  *
  * Any thread may begin a connection, in the middle of a turn, where it cannot call Lua. So the
- * library's callback answers that the credentials come later, and marks the node. The function runs
- * when Lua runs anyway: while a call of this Lua state waits, in the next call into the module, or
- * in a coroutine of a driver written in Lua.
+ * library's callback answers that the credentials come later, and marks the node. Lua code calls
+ * the function: in a waiting call of this Lua state, in the next call into the module, or in a
+ * coroutine of a driver written in Lua.
  *
  * Only the user value of the client object refers to the function. So the function's upvalues live
  * no longer than that object, even if the client is one of them.

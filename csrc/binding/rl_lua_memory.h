@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: MIT
  *
  * A lock object is small for Lua, but large in the library. A collector that counts only the former
- * lets garbage pile up. So as soon as the unseen memory matters next to the seen one, the collector
- * makes the steps that it would make for as much memory of its own.
+ * lets garbage pile up. When the unseen memory is large, the binding makes the collector take as
+ * many steps as for Lua memory.
  */
 #ifndef RL_LUA_MEMORY_H
 #define RL_LUA_MEMORY_H

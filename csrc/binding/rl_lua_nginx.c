@@ -3,9 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * The driver is written in Lua (redlock/nginx_driver.lua). It takes the steps of rl_core.h and uses
- * rl_pump.h, like every driver. The client's own sockets stay closed. rl_lua_nginx_wait.c has the
- * functions by which requests wait.
+ * The driver is written in Lua (redlock/nginx_driver.lua). Like each driver, it follows rl_core.h
+ * and uses rl_pump.h. The client's own sockets stay closed. rl_lua_nginx_wait.c has the functions
+ * by which requests wait.
  */
 #include "rl_lua_nginx.h"
 

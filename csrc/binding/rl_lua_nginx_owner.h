@@ -9,9 +9,9 @@
  * turn of the client's clock releases. Until then the log phase, which comes later, still finds
  * them held.
  *
- * Request, lock and client may end in any order. An owner is in the memory of its request, an owned
- * in its lock, the owners in their client's handle. Each leaves the lists of the others before its
- * memory is freed.
+ * Request, lock and client may end in any order. The request's memory contains the owner, the lock
+ * contains its entry, and the client's handle the list of owners. Each leaves all lists of the
+ * other two before its memory is freed.
  */
 #ifndef RL_LUA_NGINX_OWNER_H
 #define RL_LUA_NGINX_OWNER_H

@@ -3,10 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * For each operation that a request waits for, the driver keeps the number of a semaphore, the
- * sleeper, and no object: requests end at any time, and their objects must be collectable. The
- * handle maps a sleeper to its lock without keeping it alive: the finalizer of a lock clears its
- * sleeper.
+ * For each operation that a request waits for, the driver keeps only the number of a semaphore (the
+ * sleeper). So objects of ended requests can be collected. The handle maps a sleeper to its lock
+ * without keeping it alive: the finalizer of a lock clears its sleeper.
  */
 #include "rl_lua_nginx_wait.h"
 

@@ -3,10 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A new method that waits needs a row in the table of rl_lua_operation.c, functions that begin it
- * and push its result, and a declaration in types.lua. lock.lua, loop.lua and nginx.lua make their
- * methods from core.operations, which is this table. A new kind of argument is a function in
- * options.arguments (options.lua).
+ * lock.lua, loop.lua and nginx.lua make their methods from core.operations, which is the table of
+ * rl_lua_operation.c. A new kind of argument is a function in options.arguments (options.lua).
+ * CONTRIBUTING.md has the recipe of a new method (A method in Lua).
  */
 #ifndef RL_LUA_OPERATION_H
 #define RL_LUA_OPERATION_H

@@ -6,7 +6,7 @@
  *
  * Each coroutine and each request of nginx has a number, which is never reused, unlike an address.
  * A table with weak keys has the numbers of coroutines and keeps none of them alive. nginx reuses
- * the coroutines of its requests: where it does not report the end of a request, ngx.ctx has the
+ * the coroutines of its requests: if nginx does not report the end of requests, ngx.ctx keeps the
  * number (lua/redlock/nginx.lua).
  */
 #ifndef RL_LUA_REENTRY_H

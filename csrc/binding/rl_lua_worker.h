@@ -1,5 +1,5 @@
 /*
- * Interface of nginx's driver, which is part of the binding and lies above clients and locks.
+ * Functions of nginx's driver that lower files of the binding call.
  *
  * SPDX-License-Identifier: MIT
  *

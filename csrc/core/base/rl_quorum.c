@@ -13,6 +13,9 @@
  *      extend: LOST if too many nodes deny the lease, otherwise UNAVAILABLE.
  * A minority of failed nodes delays no decision: the reason is certain when all good nodes have
  * answered.
+ *
+ * Copies: csrc/test/sim/check_votes.c, lua/redlock/fake_round.lua; the majority in cli_quorum()
+ * (csrc/cli/cli_settings.c).
  */
 #include "base/rl_quorum.h"
 

@@ -21,6 +21,9 @@
  *          heal and a backfill give the node its counter, too. None of these confirms.
  *   FEN-6. A lease that moves to another lock of its owner, or to another process, keeps its token:
  *          it is one grant.
+ *
+ * Copies of FEN-2: csrc/test/sim/sim_watch.c, csrc/test/lib/fake_store.c; a simpler one in
+ * draw_fence() of lua/redlock/fake_lease.lua.
  */
 #include "lease/rl_fence.h"
 

@@ -21,6 +21,9 @@
  *   HLD-5. A nested acquire may move the end of the keys, but not to an earlier time. The last
  *          release of the owner keeps the keys. A lease that is handed over takes its time
  *          along (ATT-9).
+ *
+ * Copies of HLD-1: option.hold() in lua/redlock/fake_option.lua. Copies of HLD-2:
+ * csrc/test/sim/sim_hold.c.
  */
 #ifndef RL_HOLD_H
 #define RL_HOLD_H

@@ -1,5 +1,5 @@
 /*
- * Losses: leases that have ended without an act of their holder, or may end so, and the reason.
+ * Losses: leases that ended without a release, or may end so, with the reason.
  *
  * SPDX-License-Identifier: MIT
  */

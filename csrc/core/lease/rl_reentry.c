@@ -30,6 +30,8 @@
  *   OWN-6. A lock that extends becomes the lease owner first. An automatic extend in flight ends
  *          (REN-3). An extend by another lock of the owner is not disturbed: BUSY.
  *   OWN-7. A lost lease is lost for all locks of the ring, and each release of them reports it.
+ *
+ * Copies of OWN-3 and OWN-4: lua/redlock/fake_operation.lua.
  */
 #include "lease/rl_reentry.h"
 

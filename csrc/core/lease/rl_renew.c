@@ -26,6 +26,9 @@
  *   REN-6. If stepped clocks leave fewer certain keys than a quorum (MAR-5), the holder is warned.
  *          The next extend is then due ttl / 12 after the last one, because each reply may show
  *          another step. The lease lasts: a node whose clock was stepped has no vote (GRD-6).
+ *
+ * Copies of REN-1 and REN-2: check_renewal_due() in csrc/test/sim/check_renewal.c; option.every()
+ * in lua/redlock/fake_option.lua, leap() and lease.schedule() in lua/redlock/fake_lease.lua.
  */
 #include "lease/rl_renew.h"
 

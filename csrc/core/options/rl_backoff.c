@@ -2,6 +2,9 @@
  * Delays before the next attempt and before the next connection.
  *
  * SPDX-License-Identifier: MIT
+ *
+ * Copies of the delay between attempts: csrc/test/sim/check_budget.c and check_waiting.c;
+ * option.budget() in lua/redlock/fake_option.lua.
  */
 #include "options/rl_backoff.h"
 

@@ -2,6 +2,9 @@
  * Pauses: when the attempts of an acquire are made.
  *
  * SPDX-License-Identifier: MIT
+ *
+ * Copies of the budget: csrc/test/sim/check_budget.c, option.budget() in
+ * lua/redlock/fake_option.lua.
  */
 #include "wait/rl_pause.h"
 

@@ -27,6 +27,8 @@
  *   WAIT-4. Without notifications, the head would notice a release of its own client only after its
  *           delay. So it tries right behind the release, but only for a few delays in a row:
  *           otherwise other clients would never get the lock.
+ *
+ * Copies of rl_waitlist_waits_alike(): check_waiting_alike() in csrc/test/sim/check_waiting.c.
  */
 #include "wait/rl_waitlist.h"
 

@@ -2,6 +2,9 @@
  * The parts of scripts that read and write the queues of waiters. rl_script.c composes them.
  *
  * SPDX-License-Identifier: MIT
+ *
+ * Copies of the queue: csrc/test/lib/wait_queue.c, for the simulator, the fake nodes and
+ * bench/load_queue.c.
  */
 #ifndef RL_SCRIPT_QUEUE_H
 #define RL_SCRIPT_QUEUE_H

@@ -1,5 +1,5 @@
 /*
- * What an operator asks of a lock: what the nodes hold, and to delete it.
+ * Inspect and force release, as programs see them.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -4,9 +4,8 @@
  * SPDX-License-Identifier: MIT
  *
  * The thread whose turn begins a connection calls the function, with the client's mutex held. If
- * the answer is pending, the core waits for it as it waits for connecting, before there is a
- * descriptor, for 3 s in all. A later answer is dropped: the function is called again for the next
- * connection.
+ * the answer is pending, there is no descriptor yet. The core counts the wait as connecting time,
+ * 3 s in all. A later answer is dropped: the function is called again for the next connection.
  *
  * A node may have a second connection, for notifications. The function is called with the number of
  * the node, and its answer is for any connection of the node that waits.

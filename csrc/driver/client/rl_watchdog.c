@@ -7,8 +7,8 @@
  * child. So a blocking call that begins such a lease starts a thread, one for each client.
  *
  *   WDOG-1. While threads are in blocking calls, one of them is the poller (rl_caller.c) and does
- *           what is due; the watchdog sleeps. The last thread to leave wakes the watchdog, if it
- *           would wake too late by itself (rl_caller_wake_threads()).
+ *           what is due; the watchdog sleeps. The last thread that leaves wakes the watchdog if the
+ *           watchdog's own time is too late (rl_caller_wake_threads()).
  *   WDOG-2. RL_WATCHDOG_QUIET_US after the last turn, or when something is due, the watchdog takes
  *           a turn: it begins extends, reads late replies, connects, and sends what finalizers have
  *           left. It does not do so immediately after each call: a busy program would pay two
@@ -22,14 +22,13 @@
  *           function (redlock_client_on_lost(), redlock_client_on_event()) without the mutex,
  *           because that function calls the library.
  *   WDOG-6. The function may close the client or give up its last reference. The watchdog cannot
- *           join itself: it ends when the function has returned, and with the last reference frees
- *           the client.
+ *           join itself. It ends after the function, and frees the client if no reference is left.
  *
- * The watchdog holds the mutex for turns only, which never wait. Otherwise it waits in poll() or on
- * its semaphore. So it can be joined at any time, and a thread that wants the mutex, also a
- * finalizer, waits for one turn at most. All signals are blocked in the watchdog, and it knows
- * nothing of Lua. fork() waits for the mutex (rl_mutex.c). A child has no watchdog until it begins
- * such a lease.
+ * The watchdog holds the mutex only in its turns, and turns do not wait. Otherwise it waits in
+ * poll() or on its semaphore. So it can be joined at any time, and a thread that wants the mutex,
+ * also a finalizer, waits for one turn at most. All signals are blocked in the watchdog, and it
+ * knows nothing of Lua. fork() waits for the mutex (rl_mutex.c). A child has no watchdog until it
+ * begins such a lease.
  */
 #include "client/rl_watchdog.h"
 

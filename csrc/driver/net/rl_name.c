@@ -3,9 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A name is asked only for families of which an interface has an address: many name servers are
- * slow to answer for the other. The loopback interface does not count. So a host with IPv6 alone
- * would find neither "127.0.0.1" nor "localhost", which it can reach.
+ * A look-up asks only for families of which an interface has an address, because many name servers
+ * are slow to answer for the other. The loopback interface does not count. So numeric addresses and
+ * "localhost" are exempt: a host with IPv6 alone can reach "127.0.0.1", too.
  */
 #include "net/rl_name.h"
 

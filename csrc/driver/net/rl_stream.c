@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A transport is given bytes only while none of its output waits for the kernel, so that what it
- * holds is bounded. Bytes that it has taken count as sent: they may reach the node.
+ * The driver gives a transport bytes only if the kernel has taken its output. So its memory is
+ * bounded. Bytes that it has taken count as sent: they may reach the node.
  */
 #include "net/rl_stream.h"
 

@@ -1,6 +1,6 @@
 /*
- * The seam between the driver and libredlock_tls: what carries the bytes of a connection in place
- * of the bare socket.
+ * The interface of libredlock_tls for the driver: it encrypts and decrypts the bytes of a
+ * connection.
  *
  * SPDX-License-Identifier: MIT
  *

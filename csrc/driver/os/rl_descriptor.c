@@ -1,5 +1,5 @@
 /*
- * Sockets and pipes that block no thread, and that no program of a child gets.
+ * Non-blocking, close-on-exec sockets and pipes.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,5 +1,5 @@
 /*
- * Tells a forked child from the process that made an object.
+ * Detects that the process is a forked child of the object's maker.
  *
  * SPDX-License-Identifier: MIT
  *

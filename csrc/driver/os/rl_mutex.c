@@ -14,8 +14,8 @@
  *   FORK-3. In the child: make them anew, because their noted owner is a thread of the parent.
  *
  * In a program with one thread a signal handler may fork while the thread holds a mutex. The parent
- * then keeps it locked. The child, where the same thread goes on, makes it anew: it guards nothing
- * there, because there is no other thread. In a program with several threads no handler may fork,
+ * then keeps it locked. The child, where the same thread goes on, makes it anew: the child has one
+ * thread, so its mutex guards nothing. In a program with several threads no handler may fork,
  * because the C library has locks of its own.
  */
 #include "os/rl_mutex.h"

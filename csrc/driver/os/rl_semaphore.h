@@ -3,9 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * Not a condition, if possible: a thread that wakes from one locks the mutex as contended. Each
- * unlock after that costs a system call: with 64 threads two of seven for each pair of acquire and
- * release.
+ * Where possible it is not a condition: a thread that wakes from a condition locks the mutex as
+ * contended. Each unlock after that costs a system call: with 64 threads two of seven for each pair
+ * of acquire and release.
  */
 #ifndef RL_SEMAPHORE_H
 #define RL_SEMAPHORE_H
