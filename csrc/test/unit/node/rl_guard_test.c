@@ -248,6 +248,20 @@ TEST(a_server_behind_the_same_connection_is_noticed_though_the_record_is_the_sam
   assert_contains(world->nodes[1].store.record, "run9 ");
 }
 
+/* Its clock is another one, and what the former server's clock did is past. */
+TEST(a_server_with_an_old_record_votes_at_once_in_place_of_another) {
+  open_world_after_a_lease(3);
+  fake_store *store = &world->nodes[1].store;
+  fake_store_restart(store, "run9", false);
+  store->ahead_us = 500 * MS;
+  put_record(1, QUARANTINE, "ready");
+  guard_of(1)->stepped = true;
+  (void)fake_acquire(world, lock);
+  fake_settle(world);
+  assert_contains(store->record, " ready ");
+  assert_int_equal(guard_of(1)->state, RL_GUARD_KNOWN);
+}
+
 /* Opens a world whose lock was used. Node 1 was never a replica, and has a record of that age. */
 static void used_with_record_of(redlock_duration age) {
   open_world_with_records(3);
@@ -436,6 +450,23 @@ TEST(server_with_a_record_in_another_database_is_refused) {
                 "prefix=da39a3ee/); if it has no others, delete redlock:lineage* in all its "
                 "databases");
   assert_string_equal(store->record, "");
+}
+
+TEST(record_tells_clients_with_other_settings_apart) {
+  rl_guards *guards = NULL;
+  char fingerprint[RL_LINEAGE_FINGERPRINT_MAX + 1];
+  open_world_of_new_nodes(1);
+  assert_error(rl_guard_open(&guards, MAX_TTL, "blue"), REDLOCK_OK);
+  assert_string_equal(guards->key, RL_LINEAGE_KEY ":blue");
+  rl_guard_close(guards);
+  guards = world->core.guards;
+  rl_guard_prepare(guards, 1, "p:", 2);
+  assert_contains(guards->fingerprint, "/p:");
+  memcpy(fingerprint, guards->fingerprint, sizeof fingerprint);
+  guards->fingerprint[0] = '\0';
+  world->core.nodes[0]->address.db = 3;
+  rl_guard_prepare(guards, 1, "p:", 2);
+  assert_string_not_equal(guards->fingerprint, fingerprint);
 }
 
 /* The difference of a name of this length is cut. The advice after it is not. */
