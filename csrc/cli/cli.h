@@ -84,16 +84,19 @@ int cli_addresses_environment(cli_settings *settings);
 void cli_addresses_free(cli_settings *settings);
 
 /* Sets a time; 0 becomes |zero_us|, or is rejected if that is 0. Returns as above. */
-int cli_value_time(redlock_duration *field_us, redlock_duration zero_us, const char *text);
+int cli_value_time(redlock_duration *field_us, redlock_duration zero_us, const cli_choice *choice);
 
 /* A shorter ttl leaves nothing after the drift allowance. */
 #define CLI_TTL_MIN_US (4 * REDLOCK_MILLISECONDS)
 
 /* Sets a ttl. Returns as above. */
-int cli_value_ttl(redlock_duration *field_us, const char *text);
+int cli_value_ttl(redlock_duration *field_us, const cli_choice *choice);
 
 /* Sets a number from |least| to |most|. Returns as above. */
-int cli_value_number(int *field, const char *what, int least, int most, const char *text);
+int cli_value_number(int *field, const char *what, int least, int most, const cli_choice *choice);
+
+/* Rejects the value of an option: |what| says what it is not, and |rule| which rule it breaks. */
+int cli_value_reject(const cli_choice *choice, const char *what, const char *rule);
 
 /* Sets the label that the lock has without --label. */
 void cli_label_set(cli_settings *settings);

@@ -223,11 +223,15 @@ int cli_line_check(const cli_line *line) {
   }
   const char *first = line->operands[1];
   bool command = verb->most == CLI_OPERANDS_ANY;
+  bool resource = strstr(verb->operands, "RESOURCE") != NULL;
+  if (resource && count > 0 && first[0] == '\0') {
+    return cli_reject(verb, "invalid resource", first, ": RESOURCE is empty");
+  }
   if (count < verb->fewest || (count > 0 && first[0] == '\0') ||
       (command && line->operands[2][0] == '\0')) {
     return cli_fail(CLI_USAGE, "usage: redlock %s%s", verb->name, verb->operands);
   }
-  if (count > 0 && first[0] == '-' && strstr(verb->operands, "RESOURCE") != NULL) {
+  if (resource && count > 0 && first[0] == '-') {
     return cli_reject(verb, "invalid resource", first, ": it must not begin with '-'");
   }
   return cli_line_check_options(line);

@@ -13,25 +13,26 @@
 #define CLI_KILL_AFTER_US (5 * REDLOCK_SECONDS)
 
 /* A finite wait has no limit of attempts. */
-static int cli_settings_wait(redlock_options *options, const char *text) {
-  if (strcmp(text, "inf") == 0) {
+static int cli_settings_wait(redlock_options *options, const cli_choice *choice) {
+  if (strcmp(choice->value, "inf") == 0) {
     options->wait_us = REDLOCK_TTL_MAX_US;
     return -1;
   }
-  return cli_value_time(&options->wait_us, REDLOCK_DURATION_NONE, text);
+  return cli_value_time(&options->wait_us, REDLOCK_DURATION_NONE, choice);
 }
 
-static int cli_settings_on_lost(cli_settings *settings, const char *text) {
+static int cli_settings_on_lost(cli_settings *settings, const cli_choice *choice) {
+  const char *text = choice->value;
   bool warn = strcmp(text, "warn") == 0;
   settings->on_lost = warn ? CLI_ON_LOST_WARN : CLI_ON_LOST_TERM;
   return warn || strcmp(text, "term") == 0
              ? -1
-             : cli_reject(NULL, "invalid action", text, ": use term or warn");
+             : cli_value_reject(choice, "invalid action", ": use term or warn");
 }
 
 /* 0 is a time, too. */
-static int cli_settings_kill_after(cli_settings *settings, const char *text) {
-  int status = cli_value_time(&settings->kill_after_us, REDLOCK_DURATION_NONE, text);
+static int cli_settings_kill_after(cli_settings *settings, const cli_choice *choice) {
+  int status = cli_value_time(&settings->kill_after_us, REDLOCK_DURATION_NONE, choice);
   if (settings->kill_after_us == REDLOCK_DURATION_NONE) {
     settings->kill_after_us = 0;
   }
@@ -42,18 +43,18 @@ static int cli_settings_kill_after(cli_settings *settings, const char *text) {
 static int cli_settings_verb_option(cli_settings *settings, const cli_choice *choice) {
   switch (choice->option->code) {
   case CLI_OPTION_WAIT:
-    return cli_settings_wait(&settings->options, choice->value);
+    return cli_settings_wait(&settings->options, choice);
   case CLI_OPTION_CONFLICT:
-    return cli_value_number(&settings->taken_status, "invalid exit status", 0, 255, choice->value);
+    return cli_value_number(&settings->taken_status, "invalid exit status", 0, 255, choice);
   case CLI_OPTION_MAX_HOLD:
-    return cli_value_time(&settings->max_hold_us, 0, choice->value);
+    return cli_value_time(&settings->max_hold_us, 0, choice);
   case CLI_OPTION_CTDB:
     settings->ctdb = true;
     return -1;
   case CLI_OPTION_INTERVAL:
-    return cli_value_time(&settings->interval_us, 0, choice->value);
+    return cli_value_time(&settings->interval_us, 0, choice);
   case CLI_OPTION_DURATION:
-    return cli_value_time(&settings->duration_us, 0, choice->value);
+    return cli_value_time(&settings->duration_us, 0, choice);
   case CLI_OPTION_LABEL:
     settings->options.label = choice->value;
     return -1;
@@ -65,16 +66,16 @@ static int cli_settings_verb_option(cli_settings *settings, const cli_choice *ch
     return -1;
   case CLI_OPTION_PERMITS:
     return cli_value_number(&settings->options.permits, "invalid number of permits", 1,
-                            REDLOCK_PERMITS_MAX, choice->value);
+                            REDLOCK_PERMITS_MAX, choice);
   case CLI_OPTION_HOLD_FOR:
-    return cli_value_time(&settings->hold_for_us, 0, choice->value);
+    return cli_value_time(&settings->hold_for_us, 0, choice);
   case CLI_OPTION_ON_LOST:
-    return cli_settings_on_lost(settings, choice->value);
+    return cli_settings_on_lost(settings, choice);
   case CLI_OPTION_STRICT:
     settings->strict = true;
     return -1;
   case CLI_OPTION_KILL_AFTER:
-    return cli_settings_kill_after(settings, choice->value);
+    return cli_settings_kill_after(settings, choice);
   case CLI_OPTION_KEYS:
     settings->keys = true;
     return -1;
@@ -103,17 +104,17 @@ static int cli_settings_option(cli_settings *settings, const cli_choice *choice)
   case CLI_OPTION_NODES_FILE:
     return cli_addresses_file(settings, value);
   case CLI_OPTION_TTL:
-    return cli_value_ttl(&options->ttl_us, value);
+    return cli_value_ttl(&options->ttl_us, choice);
   case CLI_OPTION_NODE_TIMEOUT:
-    return cli_value_time(&options->node_timeout_us, 0, value);
+    return cli_value_time(&options->node_timeout_us, 0, choice);
   case CLI_OPTION_QUORUM:
-    return cli_value_number(&client->quorum, "invalid quorum", 1, REDLOCK_NODES_MAX, value);
+    return cli_value_number(&client->quorum, "invalid quorum", 1, REDLOCK_NODES_MAX, choice);
   case CLI_OPTION_GUARD:
     client->guard = REDLOCK_YES;
     return -1;
   case CLI_OPTION_GUARD_MAX_TTL:
     client->guard = REDLOCK_YES;
-    return cli_value_time(&client->guard_max_ttl_us, 0, value);
+    return cli_value_time(&client->guard_max_ttl_us, 0, choice);
   case CLI_OPTION_GUARD_CLUSTER:
     client->guard = REDLOCK_YES;
     client->guard_cluster = value;

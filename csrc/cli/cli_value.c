@@ -65,30 +65,37 @@ static const char *cli_value_read_time(const char *text, redlock_duration *time_
   return *time_us <= REDLOCK_TTL_MAX_US ? NULL : ": it is more than a year (366d)";
 }
 
-int cli_value_time(redlock_duration *field_us, redlock_duration zero_us, const char *text) {
-  const char *rule = cli_value_read_time(text, field_us);
+int cli_value_reject(const cli_choice *choice, const char *what, const char *rule) {
+  char named[128];
+  (void)snprintf(named, sizeof named, " for --%s%s", choice->option->name, rule);
+  return cli_reject(NULL, what, choice->value, named);
+}
+
+int cli_value_time(redlock_duration *field_us, redlock_duration zero_us, const cli_choice *choice) {
+  const char *rule = cli_value_read_time(choice->value, field_us);
   if (rule == NULL && *field_us == 0) {
     *field_us = zero_us;
     rule = zero_us == 0 ? ": it must be more than 0" : NULL;
   }
-  return rule != NULL ? cli_reject(NULL, "invalid time", text, rule) : -1;
+  return rule != NULL ? cli_value_reject(choice, "invalid time", rule) : -1;
 }
 
-int cli_value_ttl(redlock_duration *field_us, const char *text) {
-  int status = cli_value_time(field_us, 0, text);
+int cli_value_ttl(redlock_duration *field_us, const cli_choice *choice) {
+  int status = cli_value_time(field_us, 0, choice);
   return status < 0 && *field_us < CLI_TTL_MIN_US
-             ? cli_reject(NULL, "invalid time", text,
-                          ": a ttl must be at least 4ms, more than the drift allowance")
+             ? cli_value_reject(choice, "invalid time",
+                                ": a ttl must be at least 4ms, more than the drift allowance")
              : status;
 }
 
-int cli_value_number(int *field, const char *what, int least, int most, const char *text) {
+int cli_value_number(int *field, const char *what, int least, int most, const cli_choice *choice) {
+  const char *text = choice->value;
   char *end;
   long number = strtol(text, &end, 10);
   if (!cli_value_is_digit(text[0]) || *end != '\0' || number < least || number > most) {
     char rule[64];
     (void)snprintf(rule, sizeof rule, ": it must be from %d to %d", least, most);
-    return cli_reject(NULL, what, text, rule);
+    return cli_value_reject(choice, what, rule);
   }
   *field = (int)number;
   return -1;

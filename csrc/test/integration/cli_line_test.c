@@ -40,23 +40,24 @@ TEST(mistakes_are_reported) {
       {"nodes all", "unexpected operand 'all'"},
       {"doctor job more", "unexpected operand 'more'"},
       {"bootstrap", "add --guard"},
-      {"-t 10 run job true", "invalid time '10': use a number with ms, s, m, h or d"},
-      {"-t 0 run job true", "invalid time '0': it must be more than 0"},
-      {"-t 1s5 run job true", "invalid time '1s5': use a number with ms, s, m, h or d"},
-      {"-t .5s run job true", "invalid time '.5s': use a number with ms, s, m, h or d"},
-      {"-t 5.s run job true", "invalid time '5.s': use a number with ms, s, m, h or d"},
-      {"-t inf run job true", "invalid time 'inf': use a number with ms, s, m, h or d"},
-      {"-t 99999h run job true", "invalid time '99999h': it is more than a year (366d)"},
-      {"-t 366.1d run job true", "invalid time '366.1d': it is more than a year (366d)"},
+      {"-t 10 run job true", "invalid time '10' for --ttl: use a number with ms, s, m, h or d"},
+      {"-t 0 run job true", "invalid time '0' for --ttl: it must be more than 0"},
+      {"-t 1s5 run job true", "invalid time '1s5' for --ttl: use a number with ms, s, m, h or d"},
+      {"-t .5s run job true", "invalid time '.5s' for --ttl: use a number with ms, s, m, h or d"},
+      {"-t 5.s run job true", "invalid time '5.s' for --ttl: use a number with ms, s, m, h or d"},
+      {"-t inf run job true", "invalid time 'inf' for --ttl: use a number with ms, s, m, h or d"},
+      {"-t 99999h run job true", "invalid time '99999h' for --ttl: it is more than a year (366d)"},
+      {"-t 366.1d run job true", "invalid time '366.1d' for --ttl: it is more than a year (366d)"},
       {"-t 99999999999999999999ms run job true", "it is more than a year (366d)"},
-      {"-t 0.0001ms run job true", "invalid time '0.0001ms': it must be more than 0"},
-      {"-t 1ms run job true", "invalid time '1ms': a ttl must be at least 4ms"},
-      {"-w -1s run job true", "invalid time"},
-      {"--quorum 0 run job true", "invalid quorum '0': it must be from 1 to 32"},
-      {"--quorum two run job true", "invalid quorum 'two'"},
+      {"-t 0.0001ms run job true", "invalid time '0.0001ms' for --ttl: it must be more than 0"},
+      {"-t 1ms run job true", "invalid time '1ms' for --ttl: a ttl must be at least 4ms"},
+      {"-w -1s run job true", "invalid time '-1s' for --wait: use a number"},
+      {"--quorum 0 run job true", "invalid quorum '0' for --quorum: it must be from 1 to 32"},
+      {"--quorum two run job true", "invalid quorum 'two' for --quorum"},
       {"--quorum 1 run job true", "quorum must be from a majority of its nodes to all of them"},
       {"--quorum 4 run job true", "quorum must be from a majority of its nodes to all of them"},
-      {"-E 256 run job true", "invalid exit status '256': it must be from 0 to 255"},
+      {"-E 256 run job true",
+       "invalid exit status '256' for --conflict-exit-code: it must be from 0 to 255"},
       {"-n 127.0.0.1:x run job true", "port"},
       {"-n redis://:a,b@host run job true",
        "the host is missing; write a comma in a password as %2C"},
@@ -67,11 +68,11 @@ TEST(mistakes_are_reported) {
       {"-x run job true", "unknown option '-x'"},
       {"-t", "missing value after '-t'"},
       {"run --strict --on-lost=warn job -- true", "--strict and --on-lost=warn exclude"},
-      {"run --on-lost kill job -- true", "invalid action 'kill': use term or warn"},
+      {"run --on-lost kill job -- true", "invalid action 'kill' for --on-lost: use term or warn"},
       {"run --max-hold 1s --hold-for 2s job -- true", "--hold-for is longer than --max-hold"},
       {"-t 10s --guard run --hold-for 60s job -- true", "--hold-for: ttl and lock_delay"},
       {"run --label a\tb job -- true", "label"},
-      {"run --hold-for 0 job -- true", "it must be more than 0"},
+      {"run --hold-for 0 job -- true", "invalid time '0' for --hold-for: it must be more than 0"},
       {"nodes --strict", "option '--strict' has no meaning for this verb"},
       {"--fence lead job true", "--fence"},
       {"--hold-for 1s lead job true", "--hold-for"},
@@ -155,23 +156,28 @@ TEST(shell_variables_are_read) {
   static const struct {
     const char *command;
     int status;
+    const char *message; /* or NULL */
   } cases[] = {
-      {"unset REDLOCK_NODES; exec \"$0\" nodes", 64},
-      {"REDLOCK_NODES=' ' exec \"$0\" nodes", 64},
-      {"REDLOCK_NODES=\"$1 $2\r\n$3\" exec \"$0\" nodes", 0},
-      {"REDLOCK_NODES=\"$1,$2, $3,\" exec \"$0\" nodes", 0},
-      {"exec \"$0\" -n \"$1,$2 $3\" nodes", 0},
-      {"exec \"$0\" nodes -n \"$1\" --node=\"$2,\" -n\"$3\"", 0},
-      {"printf '#a b\\n%s #x\\n\\n %s, %s' $1 $2 $3 | exec \"$0\" nodes --nodes-file /dev/stdin",
-       0},
+      {"unset REDLOCK_NODES; exec \"$0\" nodes", 64, NULL},
+      {"REDLOCK_NODES=' ' exec \"$0\" nodes", 64, NULL},
+      {"REDLOCK_NODES=\"$1 $2\r\n$3\" exec \"$0\" nodes", 0, NULL},
+      {"REDLOCK_NODES=\"$1,$2, $3,\" exec \"$0\" nodes", 0, NULL},
+      {"exec \"$0\" -n \"$1,$2 $3\" nodes", 0, NULL},
+      {"exec \"$0\" nodes -n \"$1\" --node=\"$2,\" -n\"$3\"", 0, NULL},
+      {"printf '#a b\\n%s #x\\n\\n %s, %s' $1 $2 $3 | exec \"$0\" nodes --nodes-file /dev/stdin", 0,
+       NULL},
       /* A byte order mark makes no bad address: a lock needs the only node. */
-      {"printf '\\357\\273\\277%s' $3 | exec \"$0\" nodes --nodes-file /dev/stdin", 0},
-      {"exec \"$0\" -n $1 run \"$JOB\" true", 64},                  /* $JOB is unset */
-      {"REDLOCK_NODES=\"$1\" exec \"$0\" -n \"$NODES\" nodes", 64}, /* $NODES is unset */
-      {"exec \"$0\" -n $1 run $JOB -- true", 64},
+      {"printf '\\357\\273\\277%s' $3 | exec \"$0\" nodes --nodes-file /dev/stdin", 0, NULL},
+      {"exec \"$0\" -n $1 run \"$JOB\" true", 64,
+       "invalid resource '': RESOURCE is empty"},                         /* $JOB is unset */
+      {"REDLOCK_NODES=\"$1\" exec \"$0\" -n \"$NODES\" nodes", 64, NULL}, /* $NODES is unset */
+      {"exec \"$0\" -n $1 run $JOB -- true", 64, NULL},
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     cli_check_shell(cases[i].command, cases[i].status);
+    if (cases[i].message != NULL) {
+      assert_contains(cli_last.text, cases[i].message);
+    }
     if (cases[i].status == 0) {
       assert_contains(cli_last.text, three.nodes[2].address);
     }
