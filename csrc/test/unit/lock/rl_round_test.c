@@ -53,6 +53,18 @@ TEST(new_round_forgets_the_last) {
   assert_int_equal(lock->votes[1].key, 0);
 }
 
+TEST(withdrawn_denial_names_no_key) {
+  open_world_with_lease(3, NULL);
+  rl_round_clear(lock);
+  rl_round_settle(lock, 1, REDLOCK_VOTE_TAKEN, NULL);
+  lock->votes[1].key = 2;
+  rl_round_withdraw_denial(lock, 1, "a reason");
+  assert_int_equal(lock->votes[1].key, 0);
+  assert_int_equal(lock->votes[1].vote, REDLOCK_VOTE_ERROR);
+  assert_int_equal(lock->quorum.denied, 0);
+  assert_int_equal(lock->quorum.failed, 1);
+}
+
 TEST(refused_nodes_decide_at_once) {
   world = fake_world_new(5);
   for (unsigned i = 0; i < 3; i++) {
@@ -135,6 +147,8 @@ TEST(round_asks_a_refusing_node_once) {
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(lock->quorum.granted, 2);
   fake_settle(world); /* Now it joins. */
+  assert_int_equal(lock->quorum.failed, 0);
+  assert_string_equal(rl_round_reason(lock, 2), "");
   assert_joined();
 }
 
