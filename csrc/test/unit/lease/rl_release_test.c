@@ -99,6 +99,7 @@ TEST(nodes_without_set_have_no_key) {
   assert_error(fake_acquire(world, lock), REDLOCK_OK);
   begin_release();
   assert_string_equal(rl_round_reason(lock, 2), "nothing was sent to it");
+  assert_true(lock->votes[2].settled);
   fake_reply(world, 0, ":1\r\n");
   assert_int_equal(rl_lock_result(lock), REDLOCK_PENDING);
   fake_reply(world, 1, "-ERR x\r\n");
@@ -115,6 +116,7 @@ TEST(unavailable_release_can_be_repeated) {
     fake_reply(world, i, "-LOADING Redis is loading\r\n");
   }
   assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_null(lock->attempt);
   assert_int_equal(rl_lock_remaining(lock, world->now_us), 0);
   assert_int_equal(fake_holders(world, KEY, lease_token), 3);
   assert_error(release(lock), REDLOCK_OK);
@@ -461,6 +463,16 @@ TEST(release_waits_for_answer_to_set) {
 }
 
 /* It may have set the key for all that is known, and nothing else is to come. */
+TEST(answer_of_an_ended_connection_is_not_waited_for) {
+  open_world_and_begin_single_attempt(3);
+  fake_break(world, 0, "Connection reset by peer");
+  fake_pass(world, 50 * MS);
+  (void)fake_reply(world, 1, "$-1\r\n");
+  (void)fake_reply(world, 2, "$-1\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_E_TAKEN);
+  assert_int_equal(world->nodes[0].releases, 1);
+}
+
 TEST(broken_answer_is_not_waited_for) {
   world = fake_world_new(3);
   let_other_client_hold(2, REDLOCK_NEVER);
@@ -664,6 +676,22 @@ TEST(unreadable_answer_to_an_extend_prolongs_life_of_key) {
   world->now_us += 50 * MS;
   (void)fake_reply(world, 0, "$3\r\nodd\r\n");
   assert_int_equal(lock->lease->expired_us, expired_us + 50 * MS);
+}
+
+TEST(unreadable_answer_to_a_hold_may_have_kept_the_key) {
+  open_world_with_lease(3, NULL);
+  lock->lease->keep_until_us = (world->now_us + 5 * SECONDS) & RL_ATTEMPT_KEEP_MAX_US;
+  lock->lease->confirmed = 0;
+  begin_release();
+  redlock_time expired_us = lock->attempt->expired_us;
+  (void)fake_reply(world, 0, ":1\r\n");
+  world->now_us += 50 * MS;
+  (void)fake_reply(world, 1, "$3\r\nodd\r\n");
+  (void)fake_reply(world, 2, "-LOADING Redis is loading\r\n");
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_int_equal(lock->unreleased->confirmed, 1);
+  assert_int_equal(lock->unreleased->may_prolong, 2);
+  assert_int_equal(lock->unreleased->expired_us, expired_us + 50 * MS);
 }
 
 /* ttl 10 s, extended each second, and all connections go silent: the lease outlives them. */

@@ -146,6 +146,8 @@ TEST(step_that_a_check_reveals_is_compared_with_the_record) {
     }
     assert_acquire(lock, REDLOCK_OK, "gqg");
     assert_reason(lock, 1, rows[i].reason);
+    fake_settle(world);
+    assert_false(guard_of(1)->stepped);
     assert_error(rl_loss_of(kept, world->now_us, &since_us), REDLOCK_E_CLOCK);
   }
 }
