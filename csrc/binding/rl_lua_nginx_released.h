@@ -4,9 +4,9 @@
  * SPDX-License-Identifier: MIT
  *
  * A request acquires a lock, releases it and ends. With a large heap, hundreds of thousands of such
- * objects wait for the garbage collector, and Lua does not see the library's memory, which exceeds
- * that of the objects. So the release frees the lock. The object keeps the result, the votes and
- * the resource, and the next use recreates the lock. Locks on several resources are not freed.
+ * objects wait for the garbage collector. Lua does not see the library's memory, which exceeds that
+ * of the objects. So the release frees the lock. The object keeps the result, the votes and the
+ * resource, and the next use recreates the lock. Locks on several resources are not freed.
  */
 #ifndef RL_LUA_NGINX_RELEASED_H
 #define RL_LUA_NGINX_RELEASED_H

@@ -6,7 +6,7 @@
  * Specification, step 3: the lock is acquired if and only if the client was able to acquire it in
  * the majority of the instances, at least N/2+1. N counts all nodes, also those that do not answer.
  * With an even N, half of the nodes are no majority. The decision must not depend on the order of
- * the votes, so it is made at the first vote after which no other decision is possible:
+ * the votes. So it is made at the first vote after which no other decision is possible:
  *   1. The N/2+1st grant decides for the lock. With the option |quorum| the quorum-th grant does.
  *   2. Otherwise the lock is not granted:
  *      acquire: UNAVAILABLE if too many nodes failed for any client to acquire, otherwise TAKEN.

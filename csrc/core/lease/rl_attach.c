@@ -7,12 +7,12 @@
  *   ATT-1. Only a lease that lasts is detached. It ends for its lock at once, and nothing is
  *          released: the keys stay until they expire.
  *   ATT-2. On a node that may still execute a SET of the token, the key may have been gone in
- *          between, and another client may have held it. On every other node a key with the token
+ *          between. Another client may have held it then. On every other node a key with the token
  *          has been there all the time, because no further SET of that token is sent. This holds
  *          for each key of a lock on several resources.
  *   ATT-3. Attaching is an acquire with a fresh token, by ACQ-1 to ACQ-5. In place of SET NX it
- *          sends a script that replaces the handed token by the fresh one, with a full ttl, if all
- *          keys hold the handed token. The nodes of ATT-2 get it, too, but have no vote.
+ *          sends a script. If all keys hold the handed token, the script replaces it by the fresh
+ *          one, with a full ttl. The nodes of ATT-2 get it, too, but have no vote.
  *   ATT-4. A majority replaced the token: since ATT-1 a majority has always held one token or the
  *          other, so no other client can have held the lock. The validity counts from the start of
  *          this round.

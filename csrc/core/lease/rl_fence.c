@@ -11,7 +11,7 @@
  *   FEN-2. A node that grants sets its counter to v = max(counter + 1, p), after it has limited p
  *          to within 1 s of the node's clock.
  *   FEN-3. When a majority has granted, m is the greatest v so far. A node that answered v = m
- *          confirms m. A node that answered less is asked to raise its counter to m, which it does
+ *          confirms m. A node that answered less is asked to raise its counter to m. It does so
  *          only while the key is ours, because the next holder may have raised it to m, too. A
  *          later answer above m does not confirm.
  *   FEN-4. A majority has confirmed: m is the token, if the deadline, checked after that, has not

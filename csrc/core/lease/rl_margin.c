@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: MIT
  *
  * The attempt of a lease has the set of nodes that are known to hold its key.
- *   MAR-1. A node enters the set if it has answered in the last round of the lease, in time or
- *          later, that it set the key, attached it, healed it or extended it.
+ *   MAR-1. A node enters the set if it has set, attached, healed or extended the key in the last
+ *          round of the lease. Its answer may come in time or later.
  *   MAR-2. A node that denies the lease leaves the set.
  *   MAR-3. A confirmed extend reduces the set to the nodes that confirmed it: the other keys end at
  *          their old time. Later answers add nodes. An extend by less than is left of the lease

@@ -8,7 +8,7 @@
  * that each admitted two holders would give three clients a majority.
  *   SEM-1. An attempt tries one slot by ACQ-1 to ACQ-5: the one that this client has released last,
  *          otherwise a random one. If more than half of the slots were taken a moment ago, the
- *          acquire begins with SEM-2 instead, because a random slot would probably be taken.
+ *          acquire begins with SEM-2 instead: a random slot would probably be taken.
  *   SEM-2. If the slot is taken, ask the nodes which slots have a key. The question changes
  *          nothing. Its attempt has no key, so it needs no release.
  *   SEM-3. If a slot is free on as many nodes as an acquire needs, try one of these slots, a random

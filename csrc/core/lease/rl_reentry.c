@@ -9,9 +9,10 @@
  *          are in a ring with it, and each of them is held as long as the lease lasts.
  *   OWN-2. If one lease of the owner covers all resources of an acquire, the acquire shares it: the
  *          lock enters the ring and the operation ends at once. Nothing is sent. This is checked at
- *          the beginning, before and after each attempt, and for all waiters of the owner when one
- *          of them is granted a lease: no waiter waits for its own owner. A waiter that needs
- *          further resources, or brings a token, waits for the release, as another owner would.
+ *          the beginning, and before and after each attempt. When a waiter of the owner is granted
+ *          a lease, it is checked for all its other waiters: no waiter waits for its own owner. A
+ *          waiter that needs further resources, or brings a token, waits for the release, as
+ *          another owner would.
  *   OWN-3. Two thirds of the requested time must be left, because otherwise an extend would be due
  *          (REN-1). If less is left, the acquiring lock becomes the lease owner and extends the
  *          lease first (EXT-1 to EXT-6). It shares the lease if that succeeds. Otherwise it leaves
@@ -20,9 +21,10 @@
  *          is left. It takes no longer than the node_timeout of its acquire; all other extends use
  *          the options of the lease.
  *   OWN-4. An acquire is refused if it would wait for itself: if its owner holds only some of the
- *          resources, or holds them by several leases, or if it brings a token of its own, or asks
- *          for a fencing token that no lease of it has. It is also refused if the lease has expired
- *          or is lost. The outer section has lost its lock, so the inner one must not begin.
+ *          resources, or holds them by several leases. It is refused if it brings a token of its
+ *          own, or asks for a fencing token that the lease lacks. It is also refused if the lease
+ *          has expired or is lost. The outer section has lost its lock, so the inner one must not
+ *          begin.
  *   OWN-5. The release of a lock that shares its lease takes it out of the ring, and sends nothing.
  *          If it was the lease owner, another lock becomes the lease owner, with the same token,
  *          deadline and automatic extends. The last release of the ring releases the lease,

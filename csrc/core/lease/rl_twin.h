@@ -5,16 +5,16 @@
  *
  * Such a server grants a lock through one node, and calls it taken through the other, for ever. A
  * client that tries once would not notice: it compares its token only where its SET was granted.
- *   TWIN-1. If an attempt fails because the key is taken, and a node has granted it, send its
- *           release first to each node that refused, then to the nodes that granted. Each node that
- *           refuses gets such a release once on a connection for each node that granted. The
+ *   TWIN-1. If an attempt fails because the key is taken, and a node has granted it, its release
+ *           goes first to each node that refused. The nodes that granted come second. Each node
+ *           that refuses gets such a release once on a connection for each node that granted. The
  *           attempt waits for the answers, at most until its deadline.
- *   TWIN-2. A node that refused the key, or was not asked, and then confirms the token to a release
- *           or an extend, is the same server as a node that has set it: no other client has the
- *           token. It has no vote in acquires and extends until its connection ends, or that of a
- *           node that may be the other one. So a server that is two nodes has one vote: the other
- *           node keeps its vote, whatever another lease shows, but not in a round that has
- *           counted the first one.
+ *   TWIN-2. A node refused the key, or was not asked, and then confirms the token to a release or
+ *           an extend. It is the same server as a node that has set the token, because no other
+ *           client has it. It has no vote in acquires and extends until its connection ends, or
+ *           that of a node that may be the other one. So a server that is two nodes has one vote:
+ *           the other node keeps its vote, whatever another lease shows, but not in a round that
+ *           has counted the first one.
  *   TWIN-3. Only one test can find the key, because it deletes it. So the nodes that refused the
  *           same attempt have no vote in it, either.
  * Any two majorities of nodes share a node, and so a server. Twins never let two clients hold a

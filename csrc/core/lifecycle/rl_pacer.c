@@ -14,7 +14,7 @@
  *   PACE-3. Acquires go in the order of their beginning. An acquire waits until its budget expires,
  *           or for its ttl if that is shorter.
  *   PACE-4. A round may begin while enough nodes for the operation (a majority, or its quorum) are
- *           below their limits, and no node is far above its limit. A round waits for full nodes.
+ *           below their limits. No node may be far above its limit. A round waits for full nodes.
  *           No round waits for a node that is not connected (except PACE-5). If waiting cannot
  *           bring enough nodes, the round begins at once.
  *            - An acquire does not wait for full nodes that are behind, because they could not
@@ -24,8 +24,8 @@
  *            - An extend waits for a node far above its limit for at most a quarter of the
  *              remaining time of the lease, whatever |node_timeout| is.
  *   PACE-5. While the first connection of a node is in progress, the commands that it will get
- *           count as outstanding, but no longer than a node may be behind. It will get one command
- *           of each round in flight.
+ *           count as outstanding. They do so no longer than a node may be behind. The node will get
+ *           one command of each round in flight.
  */
 #include "lifecycle/rl_pacer.h"
 

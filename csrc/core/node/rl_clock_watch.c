@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A node reads its clock between the sending of the command and the arrival of the reply, so each
+ * A node reads its clock between the sending of the command and the arrival of the reply. So each
  * reply gives a range for the offset of its clock. Two ranges that are further apart than the
  * permitted drift prove a step, however slow the replies were. Replies are compared with one
  * reference for 10 s, because a clock that is slewed fast moves little from one reply to the next.

@@ -19,9 +19,9 @@
  *          Q begins. There are two exceptions:
  *            - A node is refused if another database of the server has a record: the clients of
  *              that record and these would not exclude each other.
- *            - A node's clock may be wrong, and be corrected later: then Q would end early. So a
- *              record is created, and a node votes, only if a majority of all clocks, including
- *              the node's, are within 2 s of the node's clock.
+ *            - A node's clock may be wrong, and be corrected later: then Q would end early. A
+ *              majority of all clocks, including the node's, must be within 2 s of the node's
+ *              clock. Otherwise no record is created, and the node does not vote.
  *   GRD-4. An acquire goes only to a node that votes, and only for the known record. A node that
  *          does not vote gets no heal and no backfill either. An extend would count on that node,
  *          while another client may still count the node's earlier vote. Extends go to all nodes: a
@@ -48,11 +48,11 @@
  *          the same connection. Before that, the script is never sent as text.
  *   GRD-6. The watch receives each reply with the node's clock. After a step, keys may have expired
  *          early, or the record may be too young: a new record is created. If the clock is too far
- *          off for that (GRD-3), the record is deleted, because the clock may be corrected before
- *          another client notices the step. A step is forgotten only with the new record. The end
- *          of the connection does not clear it, nor does a refusal of the node. If a majority of
- *          the nodes was stepped alike, the client's own clock may have stood still. Then no record
- *          is created, and the client waits for Q. In each case leases no longer count keys on the
+ *          off for that (GRD-3), the record is deleted: the clock may be corrected before another
+ *          client notices the step. A step is forgotten only with the new record. The end of the
+ *          connection does not clear it, nor does a refusal of the node. If a majority of the nodes
+ *          was stepped alike, the client's own clock may have stood still. Then no record is
+ *          created, and the client waits for Q. In each case leases no longer count keys on the
  *          stepped nodes (rl_margin.c), and the client warns their holders (rl_renew.c).
  *   GRD-7. A node that does not vote is checked again when an acquire needs it, once a second:
  *          another client may have bootstrapped it.

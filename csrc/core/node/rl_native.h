@@ -4,10 +4,10 @@
  * SPDX-License-Identifier: MIT
  *
  *   NAT-1. A connection tries DELIFEQ and DELEX once, after the first awaited release that is not
- *          the connection's first release, with the key and token of that release. So a try deletes
- *          nothing. Its answer shows if the node knows the command, and if user and proxy permit
- *          it. A program that releases once sends no try. A node that hangs up on the tries gets
- *          none again.
+ *          the connection's first release. The tries have the key and token of that release. So a
+ *          try deletes nothing. Its answer shows if the node knows the command, and if user and
+ *          proxy permit it. A program that releases once sends no try. A node that hangs up on the
+ *          tries gets none again.
  *   NAT-2. Later releases of one key use the command that the node knows. EXISTS of the waiters
  *          flag follows in the same write. EXISTS answers 1 if clients wait: then the client sends
  *          RELEASE_NOTIFY. That script notifies the first ticket if the key is free. Otherwise

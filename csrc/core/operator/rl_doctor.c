@@ -7,7 +7,7 @@
  *          round trip. It also shows the right to run scripts by their names. Before a search of
  *          keys the client awaits this answer: a server that reads two commands at once answers
  *          both when it has executed both.
- *   DOC-2. The examination is one script. It asks for the role, the settings and the clock, and
+ *   DOC-2. The examination is one script. It asks for the role, the settings and the clock. It
  *          tries each command that a lock or an inspection needs under a key that does not exist,
  *          so it changes nothing. Of commands that would change something it asks the ACL. The key
  *          is the lock's key with a suffix, so that the ACL of the lock's keys applies. Of the

@@ -64,15 +64,15 @@
  *   NTF-10. A lock on several keys, at most RL_COMMAND_QUEUES_MAX, stands in the queue of each key
  *          under one ticket. A notification names one key. Unless the others are reserved, the
  *          client asks the node.
- *          Order: ENQUEUE_ALL enters all queues of a node at once, so that two such waiters have
- *          the same order in all queues, and never wait for each other.
+ *          Order: ENQUEUE_ALL enters all queues of a node at once. So two such waiters have the
+ *          same order in all queues, and never wait for each other.
  *          Reservation: if the ticket is first in all queues of a node, the node reserves the free
- *          keys for it, for one ttl of the waiter at a time. Then it lets the next waiter have
- *          them, because a holder of the other keys may extend its lease for ever. A waiter with
- *          reserved keys asks every 100 ms, and cannot be evicted meanwhile (NTF-4).
+ *          keys for it. A reservation lasts for one ttl of the waiter. Then the node lets the next
+ *          waiter have them, because a holder of the other keys may extend its lease for ever. A
+ *          waiter with reserved keys asks every 100 ms, and cannot be evicted meanwhile (NTF-4).
  *          Letting through: if the ticket is not first in some queue, the node notifies the next
- *          waiters of the keys that are free now, and the ticket keeps its places. So no key is
- *          idle because of a waiter that waits for another key.
+ *          waiters of the keys that are free now. The ticket keeps its places. So no key is idle
+ *          because of a waiter that waits for another key.
  */
 #include "wait/rl_notify.h"
 

@@ -19,8 +19,8 @@
  *           If something has been due, or replies unread, for RL_WATCHDOG_LOOP_US, the loop counts
  *           as absent until its next redlock_client_process().
  *   WDOG-5. A thread that notices a loss or an event wakes the watchdog, which calls the program's
- *           function (redlock_client_on_lost(), redlock_client_on_event()) without the mutex,
- *           because that function calls the library.
+ *           function (redlock_client_on_lost(), redlock_client_on_event()). The watchdog calls it
+ *           without the mutex, because that function calls the library.
  *   WDOG-6. The function may close the client or give up its last reference. The watchdog cannot
  *           join itself. It ends after the function, and frees the client if no reference is left.
  *
