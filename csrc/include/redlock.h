@@ -952,6 +952,7 @@ REDLOCK_EXTERN redlock_client *redlock_lock_client(const redlock_lock *lock);
  * Returns why the last operation failed or could not begin: a sentence that names the nodes, or the
  * wrong option; "" after success and during an operation. Lives until the next operation on the
  * lock begins, or until the next call of this function.
+ * An error of give_token, set_owner or detach takes the place of an earlier failure.
  */
 REDLOCK_EXTERN const char *redlock_lock_message(redlock_lock *lock);
 

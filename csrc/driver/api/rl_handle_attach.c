@@ -30,14 +30,14 @@ static int rl_handle_write(redlock_lock *lock, char *text, size_t size, size_t *
                   ? rl_lock_detachable(rl_lock_of(lock), redlock_now(), &handover)
                   : REDLOCK_E_BUSY;
   if (error != REDLOCK_OK) {
-    return error;
+    return rl_handle_refuse(lock, error, NULL);
   }
   size_t needed = rl_handover_length(&handover);
   if (length != NULL) {
     *length = needed;
   }
   if (needed >= size) {
-    return REDLOCK_E_LIMIT;
+    return rl_handle_refuse(lock, REDLOCK_E_LIMIT, "the text of the lock does not fit its buffer");
   }
   rl_handover_write(&handover, text);
   rl_lock_detach(rl_lock_of(lock));

@@ -199,31 +199,46 @@ const char *redlock_lock_token(const redlock_lock *lock) {
 }
 
 int redlock_lock_give_token(redlock_lock *lock, const void *token, size_t length) {
-  if (lock == NULL || token == NULL || length == 0) {
+  if (lock == NULL) {
     return REDLOCK_E_INVALID;
   }
-  if (length > REDLOCK_TOKEN_MAX) {
-    return REDLOCK_E_LIMIT;
-  }
   rl_client_enter(rl_client_of(lock));
-  int error = rl_custom_token_set(rl_lock_of(lock), token, length);
+  bool invalid = token == NULL || length == 0;
+  bool longer = length > REDLOCK_TOKEN_MAX;
+  int error = invalid  ? REDLOCK_E_INVALID
+              : longer ? REDLOCK_E_LIMIT
+                       : rl_custom_token_set(rl_lock_of(lock), token, length);
+  (void)rl_handle_refuse(lock, error,
+                         invalid  ? "the supplied token is empty"
+                         : longer ? "the supplied token is longer than REDLOCK_TOKEN_MAX bytes"
+                                  : NULL);
   rl_client_leave(rl_client_of(lock));
   return error;
 }
 
-int redlock_lock_set_owner(redlock_lock *lock, const void *owner, size_t length) {
-  if (lock == NULL || (owner == NULL && length > 0)) {
-    return REDLOCK_E_INVALID;
+static int rl_handle_set_owner(redlock_lock *lock, const void *owner, size_t length) {
+  if (owner == NULL && length > 0) {
+    return rl_handle_refuse(lock, REDLOCK_E_INVALID, "the owner is NULL");
   }
   if (length > REDLOCK_OWNER_MAX) {
-    return REDLOCK_E_LIMIT;
+    return rl_handle_refuse(lock, REDLOCK_E_LIMIT,
+                            "the owner is longer than REDLOCK_OWNER_MAX bytes");
   }
-  rl_client_enter(rl_client_of(lock));
   /* A new acquire takes the place of an abandoned operation. */
   bool busy = rl_lock_is_busy(rl_lock_of(lock)) && !rl_lock_of(lock)->abandoned;
-  int error = rl_handle_may_begin(lock) && !busy
-                  ? rl_reentry_set_owner(rl_lock_of(lock), redlock_now(), owner, length)
-                  : REDLOCK_E_BUSY;
+  if (!rl_handle_may_begin(lock) || busy) {
+    return REDLOCK_E_BUSY;
+  }
+  int error = rl_reentry_set_owner(rl_lock_of(lock), redlock_now(), owner, length);
+  return error == REDLOCK_E_HELD ? error : rl_handle_refuse(lock, error, NULL);
+}
+
+int redlock_lock_set_owner(redlock_lock *lock, const void *owner, size_t length) {
+  if (lock == NULL) {
+    return REDLOCK_E_INVALID;
+  }
+  rl_client_enter(rl_client_of(lock));
+  int error = rl_handle_set_owner(lock, owner, length);
   rl_client_leave(rl_client_of(lock));
   return error;
 }

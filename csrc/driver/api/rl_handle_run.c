@@ -86,6 +86,15 @@ bool rl_handle_may_begin(redlock_lock *lock) {
   return true;
 }
 
+int rl_handle_refuse(redlock_lock *lock, int error, const char *reason) {
+  rl_lock *refused = rl_lock_of(lock);
+  int result = rl_lock_result(refused);
+  if (error != REDLOCK_OK && result != REDLOCK_OK && result != REDLOCK_PENDING) {
+    rl_result_refuse(refused, rl_result_of(refused).operation, error, reason);
+  }
+  return error;
+}
+
 static int rl_handle_request(redlock_lock *lock, const rl_request *request, bool blocking) {
   redlock_options known;
   rl_request checked = *request;

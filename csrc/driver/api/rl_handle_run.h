@@ -86,4 +86,11 @@ redlock_duration rl_handle_grace(redlock_lock *lock);
  */
 bool rl_handle_may_begin(redlock_lock *lock);
 
+/*
+ * A call that is no operation returns |error|. The message of an earlier failure must not stand for
+ * it: replaces that result by |error|, with |reason|, a static sentence, or NULL. Any other result
+ * stays, because its message is "". Returns |error|.
+ */
+int rl_handle_refuse(redlock_lock *lock, int error, const char *reason);
+
 #endif

@@ -155,6 +155,29 @@ TEST(supplied_token_may_begin_with_a_nul) {
   assert_int_equal(length, 2);
 }
 
+/* Its text would be the reason of an earlier failure. */
+TEST(refused_call_replaces_the_message_of_an_earlier_failure) {
+  static const char text[REDLOCK_TOKEN_MAX + REDLOCK_OWNER_MAX + 1];
+  world *one = world_new(1);
+  char handover[8];
+  assert_error(redlock_lock_extend(one->lock, 1, NULL), REDLOCK_E_INVALID);
+  assert_non_null(strstr(redlock_lock_message(one->lock), "ttl"));
+  assert_error(redlock_lock_give_token(one->lock, text, sizeof text), REDLOCK_E_LIMIT);
+  assert_non_null(strstr(redlock_lock_message(one->lock), "token is longer"));
+  assert_error(redlock_lock_give_token(one->lock, "", 0), REDLOCK_E_INVALID);
+  assert_non_null(strstr(redlock_lock_message(one->lock), "token is empty"));
+  assert_error(redlock_lock_set_owner(one->lock, text, sizeof text), REDLOCK_E_LIMIT);
+  assert_non_null(strstr(redlock_lock_message(one->lock), "owner is longer"));
+  assert_error(redlock_lock_set_owner(one->lock, NULL, 1), REDLOCK_E_INVALID);
+  assert_non_null(strstr(redlock_lock_message(one->lock), "owner is NULL"));
+  assert_error(redlock_lock_detach(one->lock, handover, sizeof handover, NULL), REDLOCK_E_NOT_HELD);
+  assert_non_null(strstr(redlock_lock_message(one->lock), redlock_strerror(REDLOCK_E_NOT_HELD)));
+  assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
+  assert_error(redlock_lock_extend(one->lock, 1, NULL), REDLOCK_E_INVALID);
+  assert_error(redlock_lock_detach(one->lock, handover, sizeof handover, NULL), REDLOCK_E_LIMIT);
+  assert_non_null(strstr(redlock_lock_message(one->lock), "does not fit"));
+}
+
 TEST(release_send_sends_at_once) {
   world *one = world_new(1);
   assert_error(redlock_lock_acquire(one->lock, NULL, NULL), REDLOCK_OK);
