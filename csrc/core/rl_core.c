@@ -65,6 +65,10 @@ static redlock_time rl_core_clock(rl_core *core, redlock_time now_us) {
   return core->now_us;
 }
 
+void rl_core_note_time(rl_core *core, redlock_time now_us) {
+  (void)rl_core_clock(core, now_us);
+}
+
 static int rl_core_make_parts(rl_core *core) {
   rl_core_parts *parts = calloc(1, sizeof *parts);
   if (parts == NULL) {
@@ -134,19 +138,13 @@ static bool rl_core_is_subscriber(const rl_core *core, unsigned connection) {
 }
 
 static rl_node *rl_core_peer_of(const rl_core *core, unsigned connection) {
-  return rl_core_is_subscriber(core, connection)
-             ? core->notify->subscribers[connection - core->node_count]
-             : core->nodes[connection];
+  return (rl_node *)rl_core_peer(core, connection);
 }
 
 bool rl_core_has_connection(const rl_core *core, unsigned connection) {
   return !rl_core_is_subscriber(core, connection) ||
          (core->notify != NULL && connection - core->node_count < RL_NOTIFY_NODES_MAX &&
           rl_core_peer_of(core, connection) != NULL);
-}
-
-const rl_node *rl_core_peer(const rl_core *core, unsigned connection) {
-  return rl_core_peer_of(core, connection);
 }
 
 /* Draws the random part of the next delay of |node|. */
@@ -497,12 +495,8 @@ const void *rl_core_output(const rl_core *core, unsigned connection, size_t *len
 
 uint32_t rl_core_with_output(const rl_core *core) {
   uint32_t with_output = 0;
-  for (unsigned i = 0; i < core->node_count; i++) {
-    with_output |= (uint32_t)(rl_buffer_length(&core->nodes[i]->link.output) != 0) << i;
-  }
-  for (unsigned i = core->node_count; i < core->connection_count; i++) {
-    const rl_buffer *output = &rl_core_peer_of(core, i)->link.output;
-    with_output |= (uint32_t)(rl_buffer_length(output) != 0) << i;
+  for (unsigned i = 0; i < core->connection_count; i++) {
+    with_output |= (uint32_t)rl_core_has_output(core, i) << i;
   }
   return with_output;
 }
@@ -525,9 +519,10 @@ redlock_time rl_core_deadline(const rl_core *core) {
     if (node->link.phase != RL_LINK_DOWN || rl_core_needs_connection(core, i)) {
       deadline_us = rl_time_min(deadline_us, rl_node_deadline(node));
     }
-    if (core->keep_us != 0) {
-      deadline_us = rl_time_min(deadline_us, rl_link_check_idle_at(&node->link, core->keep_us));
-    }
+  }
+  for (unsigned i = 0; i < core->node_count && core->keep_us != 0; i++) {
+    const rl_link *link = &core->nodes[i]->link;
+    deadline_us = rl_time_min(deadline_us, rl_link_check_idle_at(link, core->keep_us));
   }
   return deadline_us;
 }

@@ -66,7 +66,10 @@ static inline unsigned rl_core_connection_count(const rl_core *core) {
 bool rl_core_has_connection(const rl_core *core, unsigned connection);
 
 /* Returns the node or subscriber of a connection: its address, its phase. */
-const rl_node *rl_core_peer(const rl_core *core, unsigned connection);
+static inline const rl_node *rl_core_peer(const rl_core *core, unsigned connection) {
+  return connection < core->node_count ? core->nodes[connection]
+                                       : core->notify->subscribers[connection - core->node_count];
+}
 
 /* ---- in ---- */
 void rl_core_connecting(rl_core *core, unsigned connection, redlock_time now_us);
@@ -92,6 +95,9 @@ void rl_core_disconnected(rl_core *core, unsigned connection, redlock_time now_u
 void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, const void *bytes,
                    size_t length);
 void rl_core_advance(rl_core *core, redlock_time now_us);
+
+/* Notes the time, as rl_core_advance() does: enough before rl_core_deadline(). */
+void rl_core_note_time(rl_core *core, redlock_time now_us);
 void rl_core_send(rl_core *core, redlock_time now_us, const unsigned char *entropy,
                   size_t entropy_length);
 
@@ -106,6 +112,11 @@ bool rl_core_awaits_login(const rl_core *core, unsigned connection);
 uint32_t rl_core_without_connection(const rl_core *core);
 size_t rl_core_entropy_wanted(const rl_core *core);
 bool rl_core_wants_send(const rl_core *core);
+
+/* Returns true if rl_core_output() has bytes. */
+static inline bool rl_core_has_output(const rl_core *core, unsigned connection) {
+  return rl_buffer_length(&rl_core_peer(core, connection)->link.output) > 0;
+}
 
 /* Returns the connections for which rl_core_output() has bytes, bit i for connection i. */
 uint32_t rl_core_with_output(const rl_core *core);

@@ -243,7 +243,7 @@ return {
   { "rl_turn_read_ready", "> to >=", 2, why = "where nothing is ready poll() has said of each that it is not" },
   { "rl_turn_overdue", "<= to <", why = equal },
   { "rl_turn_run", "> to >=", 1, why = "a microsecond" },
-  { "rl_turn_run", "> to >=", 2, why = "the rest is left to the next turn" },
+  { "rl_turn_run", "> to >=", 2, why = "at that microsecond the next turn does it, and is due at once" },
   { "rl_turn_send_due", "> to >=", why = "a microsecond" },
   -- csrc/driver/client/rl_callers.c
   { "rl_callers_reset", "false to true", 1,

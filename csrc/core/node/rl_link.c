@@ -95,7 +95,7 @@ void rl_link_free(rl_link *link, rl_attempt_pool *pool) {
 
 /* ------------------------------------------------------------------------------- outstanding */
 
-static bool rl_link_grow_outstanding(rl_link *link) {
+bool rl_link_grow_outstanding(rl_link *link) {
   unsigned capacity = link->outstanding_capacity == 0 ? RL_LINK_OUTSTANDING_CAPACITY_MIN
                                                       : link->outstanding_capacity * 2;
   rl_outstanding *command = malloc(capacity * sizeof *command);
@@ -111,11 +111,6 @@ static bool rl_link_grow_outstanding(rl_link *link) {
   link->outstanding_capacity = capacity;
   link->outstanding_head = 0;
   return true;
-}
-
-bool rl_link_reserve_outstanding(rl_link *link, bool grow) {
-  return link->outstanding_count < link->outstanding_capacity ||
-         (grow && rl_link_grow_outstanding(link));
 }
 
 bool rl_link_append(rl_link *link, const rl_outstanding *command) {

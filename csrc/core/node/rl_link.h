@@ -180,11 +180,15 @@ redlock_duration rl_link_oldest_age(const rl_link *link, redlock_time now_us);
 redlock_duration rl_link_silence(const rl_link *link, redlock_time now_us);
 
 /*
- * Make room for one more outstanding command, before it is written, and add it (rl_link_queue.h).
- * The first returns false if out of memory, or with |grow| false if the ring is full. The second
- * returns true.
+ * Make room for more outstanding commands, or for one more, before it is written, and add it
+ * (rl_link_queue.h). The first two return false if out of memory; the second also if the ring is
+ * full and |grow| is false. The third returns true.
  */
-bool rl_link_reserve_outstanding(rl_link *link, bool grow);
+bool rl_link_grow_outstanding(rl_link *link);
+static inline bool rl_link_reserve_outstanding(rl_link *link, bool grow) {
+  return link->outstanding_count < link->outstanding_capacity ||
+         (grow && rl_link_grow_outstanding(link));
+}
 bool rl_link_append(rl_link *link, const rl_outstanding *command);
 
 /* Returns true if a command of |kind| may be queued: the node is up and below its bounds. */

@@ -32,7 +32,7 @@ size_t redlock_client_pollfds(redlock_client *client, struct pollfd *fds, size_t
     return 0;
   }
   rl_client_enter(client);
-  size_t count = rl_poll_fds(client, rl_core_with_output(&client->core), fds, capacity);
+  size_t count = rl_poll_fds(client, fds, capacity);
   rl_client_leave(client);
   return count;
 }
@@ -42,7 +42,7 @@ redlock_duration redlock_client_timeout(redlock_client *client) {
     return REDLOCK_NEVER;
   }
   rl_client_enter(client);
-  redlock_time deadline_us = rl_poll_process_deadline(client, rl_core_with_output(&client->core));
+  redlock_time deadline_us = rl_poll_process_deadline(client);
   rl_client_leave(client);
   return deadline_us == REDLOCK_NEVER ? REDLOCK_NEVER : rl_clock_slice(deadline_us);
 }

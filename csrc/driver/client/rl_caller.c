@@ -282,18 +282,10 @@ static void rl_caller_appoint_poller(rl_callers *callers) {
   }
 }
 
-static rl_callers_wants rl_caller_wants_of(const redlock_client *client, uint32_t output) {
-  rl_callers_wants wants = {0, rl_poll_writable(client, output), rl_poll_deadline(client, output)};
-  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
-    wants.changes += client->sockets[i].changes; /* The sum grows with each change. */
-  }
-  return wants;
-}
-
 /* THR-5. Returns true if the poll lacks something that is now needed. */
 static bool rl_caller_poll_lacks_something(const redlock_client *client) {
   const rl_callers_wants *polled = &client->callers.wants;
-  rl_callers_wants wants = rl_caller_wants_of(client, rl_core_with_output(&client->core));
+  rl_callers_wants wants = rl_poll_wants(client, NULL, 0);
   return wants.changes != polled->changes || (wants.writable & ~polled->writable) != 0 ||
          wants.deadline_us < polled->deadline_us ||
          (rl_callers_first(&client->callers.unposted) != NULL &&
@@ -412,9 +404,8 @@ int rl_caller_poll(redlock_client *client, rl_caller *self, redlock_time until_u
       return REDLOCK_OK; /* The caller's operation may have ended. */
     }
   }
-  uint32_t output = rl_core_with_output(&client->core);
-  size_t count = rl_poll_fds(client, output, fds, REDLOCK_NODES_MAX);
-  callers->wants = rl_caller_wants_of(client, output);
+  callers->wants = rl_poll_wants(client, fds, REDLOCK_NODES_MAX);
+  size_t count = callers->wants.count;
   if (defers) { /* The last arriving caller does what is due now. */
     callers->sender = callers->sender == NULL ? self : callers->sender;
     callers->wants.deadline_us = 0;

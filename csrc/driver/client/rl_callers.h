@@ -35,11 +35,12 @@ typedef struct rl_caller {
   unsigned wakeups; /* redlock_client_wakeup() calls before the call of this thread */
 } rl_caller;
 
-/* Events and the time for which the poller polls. */
+/* Events and the time for which a client polls. */
 typedef struct rl_callers_wants {
   unsigned changes;  /* number of changes of descriptors so far */
   uint32_t writable; /* nodes whose descriptor is polled for writing */
   redlock_time deadline_us;
+  size_t count; /* number of descriptors */
 } rl_callers_wants;
 
 typedef struct rl_callers {

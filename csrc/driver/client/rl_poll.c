@@ -16,14 +16,25 @@
 #include "lock/rl_events.h"
 #include "os/rl_clock.h"
 
-redlock_time rl_poll_deadline(const redlock_client *client, uint32_t output) {
+/* Returns when the connection needs a turn at the latest; 0 = at once. */
+static inline redlock_time rl_poll_socket_deadline(const redlock_client *client, unsigned i) {
+  const rl_socket *socket = &client->sockets[i];
+  if (rl_core_peer(&client->core, i)->link.phase == RL_LINK_DOWN) {
+    return rl_socket_is_closed(socket) ? REDLOCK_NEVER : 0; /* The core has dropped it. */
+  }
+  if (!rl_socket_is_open(socket)) {
+    return rl_socket_deadline_to_open(socket);
+  }
+  /* With |unsent| another thread is about to send. */
+  bool untried =
+      !socket->stream.blocked && !client->callers.unsent && rl_poll_has_unsent(client, i);
+  return untried || rl_socket_holds_input(socket) ? 0 : REDLOCK_NEVER;
+}
+
+redlock_time rl_poll_deadline(const redlock_client *client) {
   redlock_time deadline_us = rl_core_deadline(&client->core);
-  output = client->callers.unsent ? 0 : output; /* Another thread is about to send those bytes. */
   for (unsigned i = 0; deadline_us != 0 && i < rl_core_connection_count(&client->core); i++) {
-    const rl_socket *socket = &client->sockets[i];
-    bool untried = (output >> i & 1) != 0 && rl_socket_takes(socket);
-    bool due = untried || rl_socket_holds_input(socket);
-    deadline_us = due ? 0 : rl_time_min(deadline_us, rl_socket_deadline(socket));
+    deadline_us = rl_time_min(deadline_us, rl_poll_socket_deadline(client, i));
   }
   return deadline_us;
 }
@@ -34,12 +45,11 @@ static bool rl_poll_has_news(const redlock_client *client) {
          !rl_list_is_empty(&client->core.losses->queue) || rl_events_are_there(client->core.events);
 }
 
-redlock_time rl_poll_process_deadline(const redlock_client *client, uint32_t output) {
+redlock_time rl_poll_process_deadline(const redlock_client *client) {
   if (client->asks != 0 && !client->asking) {
     return 0;
   }
-  redlock_time turn_us =
-      client->wake && rl_poll_has_news(client) ? 0 : rl_poll_deadline(client, output);
+  redlock_time turn_us = client->wake && rl_poll_has_news(client) ? 0 : rl_poll_deadline(client);
   return client->driver_due_us != 0 ? rl_time_min(turn_us, client->driver_due_us) : turn_us;
 }
 
@@ -67,11 +77,10 @@ void rl_poll_sync(redlock_client *client) {
   if (client->epoll_fd < 0) {
     return;
   }
-  uint32_t output = rl_core_with_output(&client->core);
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
-    rl_socket_register(&client->sockets[i], client->epoll_fd, (output >> i & 1) != 0);
+    rl_socket_register(&client->sockets[i], client->epoll_fd, rl_poll_has_unsent(client, i));
   }
-  redlock_time deadline_us = rl_poll_process_deadline(client, output);
+  redlock_time deadline_us = rl_poll_process_deadline(client);
   rl_poll_set_event(client, deadline_us == 0);
   if (deadline_us != 0) {
     rl_timer_set(&client->timer, deadline_us);
@@ -120,33 +129,28 @@ void rl_poll_close(redlock_client *client) {
 
 /* -------------------------------------------------------------------------------- descriptors */
 
-size_t rl_poll_fds(const redlock_client *client, uint32_t output, struct pollfd *fds,
-                   size_t capacity) {
-  size_t count = 0;
+rl_callers_wants rl_poll_wants(const redlock_client *client, struct pollfd *fds, size_t capacity) {
+  rl_callers_wants wants = {0, 0, rl_core_deadline(&client->core), 0};
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
+    const rl_socket *socket = &client->sockets[i];
     short events;
-    int fd = rl_socket_wait(&client->sockets[i], (output >> i & 1) != 0, &events);
+    int fd = rl_socket_wait(socket, rl_poll_has_unsent(client, i), &events);
+    wants.changes += socket->changes; /* The sum grows with each change. */
+    wants.deadline_us = rl_time_min(wants.deadline_us, rl_poll_socket_deadline(client, i));
     if (fd < 0) {
       continue;
     }
-    if (count < capacity) {
-      fds[count].fd = fd;
-      fds[count].events = events;
-      fds[count].revents = 0;
+    wants.writable |= (events & POLLOUT) != 0 ? (uint32_t)1 << i : 0;
+    if (wants.count < capacity) {
+      fds[wants.count] = (struct pollfd){fd, events, 0};
     }
-    count++;
+    wants.count++;
   }
-  return count;
+  return wants;
 }
 
-uint32_t rl_poll_writable(const redlock_client *client, uint32_t output) {
-  uint32_t writable = 0;
-  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
-    short events;
-    int fd = rl_socket_wait(&client->sockets[i], (output >> i & 1) != 0, &events);
-    writable |= fd >= 0 && (events & POLLOUT) != 0 ? (uint32_t)1 << i : 0;
-  }
-  return writable;
+size_t rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity) {
+  return rl_poll_wants(client, fds, capacity).count;
 }
 
 /* ---------------------------------------------------------------------------------- waiting */

@@ -9,23 +9,26 @@
 
 #include "client/rl_client_state.h"
 
-/* In all functions |output| is rl_core_with_output(). */
+/* Returns true if the connection has bytes to send, of the core's or of the transport's. */
+static inline bool rl_poll_has_unsent(const redlock_client *client, unsigned connection) {
+  return rl_core_has_output(&client->core, connection) ||
+         rl_socket_has_unsent(&client->sockets[connection]);
+}
+
+/* Returns what the client polls for. Writes up to |capacity| descriptors. */
+rl_callers_wants rl_poll_wants(const redlock_client *client, struct pollfd *fds, size_t capacity);
 
 /* redlock_client_pollfds() inside the client. */
-size_t rl_poll_fds(const redlock_client *client, uint32_t output, struct pollfd *fds,
-                   size_t capacity);
+size_t rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity);
 
 /* Returns when a turn is due at the latest, in any thread; 0 = at once. */
-redlock_time rl_poll_deadline(const redlock_client *client, uint32_t output);
+redlock_time rl_poll_deadline(const redlock_client *client);
 
 /*
  * Returns when redlock_client_process() is due at the latest, also for results that the program's
  * loop must take.
  */
-redlock_time rl_poll_process_deadline(const redlock_client *client, uint32_t output);
-
-/* Returns the nodes whose descriptor is polled for writing. */
-uint32_t rl_poll_writable(const redlock_client *client, uint32_t output);
+redlock_time rl_poll_process_deadline(const redlock_client *client);
 
 /* Polls until |until_us|. Returns -1 after a signal. */
 int rl_poll_until(struct pollfd *fds, size_t count, redlock_time until_us);

@@ -6,7 +6,8 @@
  * redlock_client_process():
  *   1. read the sockets that are ready into the core; once more after this process was held up,
  *      because an unread reply is no silence of its node;
- *   2. let the core read the clock;                                     (rl_pump.c)
+ *   2. note the time. Most replies end no round and make nothing due: then the turn ends here.
+ *      Else let the core do what is due;                                (rl_pump.c)
  *   3. open and close sockets as the core wants;
  *   4. send what has begun, by a clock reading from before its first byte; (rl_pump.c)
  *   5. send what the sockets take.
@@ -22,7 +23,6 @@
 
 #define RL_TURN_READ_SIZE 16384
 #define RL_TURN_READS_MAX 16 /* of one socket in one turn, for fairness */
-#define RL_TURN_ROUNDS_MAX 4 /* of steps 2 to 5 in one turn */
 /* After such a pause read before sending: replies may have come, or connections been closed. */
 #define RL_TURN_STALE_US REDLOCK_MILLISECONDS
 #define RL_TURN_HELD_UP_US (500 * REDLOCK_MILLISECONDS) /* much less than a node may be silent */
@@ -110,20 +110,24 @@ static void rl_turn_progress(redlock_client *client, unsigned node) {
   rl_turn_report(client, node);
 }
 
+/* Returns the events of |fd| in |fds|. The search begins at |*at|, which moves on. */
+static short rl_turn_revents(const struct pollfd *fds, size_t count, int fd, size_t *at) {
+  for (size_t k = 0; k < count && fd >= 0; k++) {
+    const struct pollfd *one = &fds[*at];
+    *at = *at + 1 < count ? *at + 1 : 0;
+    if (one->fd == fd) {
+      return one->revents;
+    }
+  }
+  return 0;
+}
+
 static void rl_turn_input(redlock_client *client, const struct pollfd *fds, size_t count) {
   size_t at = 0;
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     rl_socket *socket = &client->sockets[i];
     short events;
-    int fd = count == 0 ? -1 : rl_socket_wait(socket, true, &events);
-    for (size_t k = 0; fd >= 0 && k < count; k++, at++) {
-      at = at < count ? at : 0;
-      if (fds[at].fd == fd) {
-        break;
-      }
-    }
-    bool polled = fd >= 0 && at < count && fds[at].fd == fd;
-    short revents = (short)(polled ? fds[at].revents : 0);
+    short revents = rl_turn_revents(fds, count, rl_socket_wait(socket, true, &events), &at);
     if (revents == 0 && !rl_socket_holds_input(socket)) {
       continue;
     }
@@ -138,7 +142,7 @@ static void rl_turn_input(redlock_client *client, const struct pollfd *fds, size
 /* Reads all sockets that are ready. Returns true if there were any. */
 static bool rl_turn_read_ready(redlock_client *client) {
   struct pollfd fds[REDLOCK_NODES_MAX];
-  size_t count = rl_poll_fds(client, rl_core_with_output(&client->core), fds, REDLOCK_NODES_MAX);
+  size_t count = rl_poll_fds(client, fds, REDLOCK_NODES_MAX);
   bool ready = count > 0 && poll(fds, (nfds_t)count, 0) > 0;
   rl_turn_input(client, fds, ready ? count : 0); /* TLS may have read bytes already. */
   return ready;
@@ -146,15 +150,18 @@ static bool rl_turn_read_ready(redlock_client *client) {
 
 /* -------------------------------------------------------------------------------------- output */
 
-/* Returns false if the connection has ended, with socket->error. */
+/*
+ * Sends what the socket takes of a connection with unsent bytes. Returns false if the connection
+ * has ended, with socket->error.
+ */
 static bool rl_turn_send(redlock_client *client, unsigned node) {
   rl_socket *socket = &client->sockets[node];
   size_t length = 0;
   const void *bytes = rl_core_output(&client->core, node, &length);
-  if (!rl_socket_takes(socket) || (bytes == NULL && !rl_socket_has_unsent(socket))) {
+  if (!rl_socket_takes(socket)) {
     return true;
   }
-  long sent = rl_socket_send(socket, bytes, bytes == NULL ? 0 : length);
+  long sent = rl_socket_send(socket, bytes, length);
   if (sent < 0) {
     return false;
   }
@@ -164,19 +171,9 @@ static bool rl_turn_send(redlock_client *client, unsigned node) {
   return true;
 }
 
-/* Returns the connections that have bytes to send, of the core's or of the transport's. */
-static uint32_t rl_turn_unsent(const redlock_client *client) {
-  uint32_t unsent = rl_core_with_output(&client->core);
-  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
-    unsent |= (uint32_t)rl_socket_has_unsent(&client->sockets[i]) << i;
-  }
-  return unsent;
-}
-
 void rl_turn_flush(redlock_client *client) {
-  uint32_t unsent = rl_turn_unsent(client);
-  for (unsigned i = 0; unsent != 0 && i < rl_core_connection_count(&client->core); i++) {
-    if ((unsent >> i & 1) != 0) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
+    if (rl_poll_has_unsent(client, i)) {
       (void)rl_turn_send(client, i); /* If it has ended, poll() reports that to the next turn. */
     }
   }
@@ -220,36 +217,42 @@ static void rl_turn_connect(redlock_client *client, redlock_time now_us, rl_pump
   }
 }
 
+/* Leaves bytes to arriving callers: rl_caller.c sends for all. */
+static void rl_turn_leave_unsent(redlock_client *client) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
+    if (rl_poll_has_unsent(client, i)) {
+      rl_callers_leave_unsent(&client->callers);
+    }
+  }
+}
+
 static void rl_turn_output(redlock_client *client) {
-  uint32_t unsent = rl_turn_unsent(client);
-  for (unsigned i = 0; unsent != 0 && i < rl_core_connection_count(&client->core); i++) {
-    if ((unsent >> i & 1) != 0 && !rl_turn_send(client, i)) {
+  for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
+    if (rl_poll_has_unsent(client, i) && !rl_turn_send(client, i)) {
       rl_core_disconnected(&client->core, i, redlock_now(), client->sockets[i].error);
     }
   }
 }
 
-/* Steps 2 to 5, until nothing is due at once. */
+/* Steps 2 to 5. Before rl_poll_deadline() they would do nothing but note the time. */
 static int rl_turn_run(redlock_client *client) {
-  int result = REDLOCK_OK;
+  redlock_time now_us = redlock_now();
   client->callers.unsent_operations = false;
-  for (unsigned i = 0; i < RL_TURN_ROUNDS_MAX && result == REDLOCK_OK; i++) {
-    redlock_time now_us = redlock_now();
-    /* Step 1: read what was there at |now_us| before time-outs are judged by it. */
-    if (rl_time_sub(now_us, client->core.now_us) > RL_TURN_HELD_UP_US) {
-      (void)rl_turn_read_ready(client);
-    }
-    rl_turn_overdue(client, now_us);
-    rl_turn_connect(client, now_us, rl_pump_advance(&client->core, now_us));
-    result = rl_pump_send(&client->core);
-    if (client->callers.arriving == 0) {
-      rl_turn_output(client);
-    } else if (rl_turn_unsent(client) != 0) {
-      rl_callers_leave_unsent(&client->callers); /* rl_caller.c sends for all. */
-    }
-    if (rl_core_deadline(&client->core) > now_us) {
-      break;
-    }
+  /* Step 1: read what was there at |now_us| before time-outs are judged by it. */
+  if (rl_time_sub(now_us, client->core.now_us) > RL_TURN_HELD_UP_US) {
+    (void)rl_turn_read_ready(client);
+  }
+  rl_core_note_time(&client->core, now_us);
+  if (rl_poll_deadline(client) > now_us) {
+    return REDLOCK_OK;
+  }
+  rl_turn_overdue(client, now_us);
+  rl_turn_connect(client, now_us, rl_pump_advance(&client->core, now_us));
+  int result = rl_pump_send(&client->core);
+  if (client->callers.arriving == 0) {
+    rl_turn_output(client);
+  } else {
+    rl_turn_leave_unsent(client);
   }
   return result;
 }

@@ -28,7 +28,7 @@ static bool rl_watchdog_awaits(const redlock_client *client) {
 }
 
 redlock_time rl_watchdog_due(const redlock_client *client) {
-  redlock_time due_us = rl_poll_deadline(client, rl_core_with_output(&client->core));
+  redlock_time due_us = rl_poll_deadline(client);
   if (rl_watchdog_has_loop(client)) { /* WDOG-4 */
     redlock_time read_us = rl_watchdog_awaits(client) ? client->processed_us : REDLOCK_NEVER;
     return rl_time_add(rl_time_min(due_us, read_us), RL_WATCHDOG_LOOP_US);

@@ -206,7 +206,7 @@ TEST(poller_is_woken_for_what_it_does_not_poll_for) {
   rl_caller *poller = rl_caller_begin(client, lock);
   client->callers.poller = poller;
   client->callers.polling = true;
-  client->callers.wants = (rl_callers_wants){client->sockets[0].changes, 0, REDLOCK_NEVER};
+  client->callers.wants = (rl_callers_wants){client->sockets[0].changes, 0, REDLOCK_NEVER, 0};
   rl_client_leave(client);
   pass_through();
   assert_false(client->callers.event_is_set); /* Nothing is new. */
@@ -486,7 +486,7 @@ static void let_it_poll(void) {
   }
   client->callers.polling = true;
   client->callers.event_is_set = false;
-  client->callers.wants = (rl_callers_wants){changes, UINT32_MAX, 0};
+  client->callers.wants = (rl_callers_wants){changes, UINT32_MAX, 0, 0};
 }
 
 TEST(poller_is_woken_after_a_turn_only_if_it_watches) {

@@ -330,6 +330,65 @@ TEST(untried_bytes_leave_no_time_to_wait) {
   assert_true(redlock_client_timeout(one->client) > 0);
 }
 
+/* Without it the client would seem to have been held up, and silent nodes would seem slower. */
+TEST(turn_with_nothing_due_reads_the_clock) {
+  loop *one = loop_new(1);
+  acquire(one);
+  loop_rest(one, 50 * MS);
+  fake_clock.now_us += 10 * MS;
+  redlock_time before_us = fake_clock.now_us;
+  assert_true(redlock_client_timeout(one->client) > 0);
+  assert_error(redlock_client_process(one->client, NULL, 0), REDLOCK_OK);
+  assert_true(one->client->core.now_us > before_us);
+  assert_true(one->client->processed_us > before_us);
+}
+
+/* More than a turn sends. The clock of the test advances only if a time-out is above 0. */
+TEST(operations_that_begin_together_leave_no_time_to_wait) {
+  enum { LOCKS = 1000 };
+  static redlock_lock *locks[LOCKS];
+  loop *one = loop_new(3);
+  for (unsigned i = 0; i < LOCKS; i++) { /* They begin when the nodes are up. */
+    char name[16];
+    (void)snprintf(name, sizeof name, "%u", i);
+    locks[i] = new_lock(one->client, name, NULL);
+    assert_error(redlock_lock_acquire_start(locks[i], NULL), REDLOCK_OK);
+  }
+  unsigned left = 0;
+  redlock_time begun_us = redlock_now();
+  for (unsigned ended = 0; ended < LOCKS;) {
+    struct pollfd fds[REDLOCK_NODES_MAX];
+    size_t count = redlock_client_pollfds(one->client, fds, REDLOCK_NODES_MAX);
+    assert_true(poll(fds, (nfds_t)count, redlock_client_timeout_ms(one->client)) >= 0);
+    assert_error(redlock_client_process(one->client, fds, count), REDLOCK_OK);
+    if (rl_core_wants_send(&one->client->core)) {
+      left++;
+      assert_int_equal(redlock_client_timeout(one->client), 0);
+    }
+    while (redlock_client_next_ended(one->client) != NULL) {
+      ended++;
+    }
+  }
+  assert_true(left > 0);
+  assert_true(redlock_now() - begun_us < 500 * MS);
+  for (unsigned i = 0; i < LOCKS; i++) {
+    assert_error(redlock_lock_result(locks[i]), REDLOCK_OK);
+    redlock_lock_free(locks[i]);
+  }
+}
+
+/* That thread sends when it has arrived: to poll without a time would be to spin. */
+TEST(bytes_that_another_thread_sends_leave_time_to_wait) {
+  loop *one = loop_new(3);
+  acquire(one);
+  loop_rest(one, 50 * MS);
+  rl_lock_expire(rl_lock_of(one->lock), redlock_now());
+  assert_int_equal(rl_poll_deadline(one->client), 0);
+  one->client->callers.unsent = true;
+  assert_true(rl_poll_deadline(one->client) > redlock_now());
+  one->client->callers.unsent = false;
+}
+
 /* Between two attempts, with all nodes down, there is a time and no descriptor. */
 TEST(wait_without_descriptors_needs_a_time) {
   loop *one = loop_new(1);

@@ -26,17 +26,14 @@ static unsigned looks; /* number of polls for input */
 static bool send_is_ours;
 static long send_result;
 
-size_t __real_rl_poll_fds(const redlock_client *client, uint32_t output, struct pollfd *fds,
-                          size_t capacity);
-size_t __wrap_rl_poll_fds(const redlock_client *client, uint32_t output, struct pollfd *fds,
-                          size_t capacity);
+size_t __real_rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity);
+size_t __wrap_rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity);
 long __real_rl_socket_send(rl_socket *socket, const void *bytes, size_t length);
 long __wrap_rl_socket_send(rl_socket *socket, const void *bytes, size_t length);
 
-size_t __wrap_rl_poll_fds(const redlock_client *client, uint32_t output, struct pollfd *fds,
-                          size_t capacity) {
+size_t __wrap_rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity) {
   looks++;
-  return __real_rl_poll_fds(client, output, fds, capacity);
+  return __real_rl_poll_fds(client, fds, capacity);
 }
 
 long __wrap_rl_socket_send(rl_socket *socket, const void *bytes, size_t length) {
@@ -55,7 +52,7 @@ typedef struct peer {
 } peer;
 
 static uint32_t nodes_polled_for_writing(const peer *self) {
-  return rl_poll_writable(self->client, rl_core_with_output(&self->client->core));
+  return rl_poll_wants(self->client, NULL, 0).writable;
 }
 
 static redlock_lock *lock_of(redlock_client *client, unsigned number) {
@@ -87,8 +84,8 @@ static bool peer_end(void) {
   return true;
 }
 
-/* One node, which stops reading after the handshake. It lives until the end of the test. */
-static peer *peer_new(void) {
+/* One node, which has replied to the handshake, and |locks| operations of its client. */
+static peer *peer_of(unsigned locks) {
   peer *self = calloc(1, sizeof *self);
   char address[128];
   char hello[sizeof HELLO];
@@ -107,7 +104,8 @@ static peer *peer_new(void) {
   redlock_settings settings = {.options = &options};
   assert_error(redlock_client_new(&self->client, &settings, NULL, 0), REDLOCK_OK);
   assert_error(redlock_client_add(self->client, address, NULL, 0), REDLOCK_OK);
-  for (unsigned i = 0; i < LOCKS; i++) {
+  self->client->core.active = true; /* It connects without operations, too. */
+  for (unsigned i = 0; i < locks; i++) {
     self->locks[i] = lock_of(self->client, i);
     assert_error(redlock_lock_acquire_start(self->locks[i], NULL), REDLOCK_OK);
   }
@@ -120,6 +118,11 @@ static peer *peer_new(void) {
   peer_of_the_test = self;
   tests_at_end(peer_end);
   return self;
+}
+
+/* The node stops reading after the handshake. It lives until the end of the test. */
+static peer *peer_new(void) {
+  return peer_of(LOCKS);
 }
 
 /* Reads whatever is there, answers nothing. */
@@ -295,6 +298,85 @@ TEST(invalid_reply_ends_the_connection) {
   assert_false(is_hung_up_on(self));
   assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
   assert_true(is_hung_up_on(self));
+}
+
+/* The peer takes another connection, which the client may have made already. */
+static void take_next_connection(peer *self) {
+  self->client->core.nodes[0]->connect_at_us = 0;
+  assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+  (void)close(self->fd);
+  self->fd = accept(self->server, NULL, NULL);
+  assert_true(self->fd >= 0);
+}
+
+/* An open one would make the loop spin until the next connection. */
+TEST(turn_closes_a_dropped_connection_during_the_back_off) {
+  peer *self = peer_of(0);
+  self->client->core.nodes[0]->failures = 10;
+  assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+  assert_int_equal(send(self->fd, "nonsense\r\n", 10, 0), 10);
+  assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+  assert_true(is_hung_up_on(self));
+  for (unsigned i = 0; i < 2; i++) { /* After the first time it skips a command, at once. */
+    take_next_connection(self);
+    assert_int_equal(shutdown(self->fd, SHUT_WR), 0); /* before the end of the handshake */
+    assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+    assert_true(is_hung_up_on(self));
+  }
+  take_next_connection(self);
+  rl_core_disconnected(&self->client->core, 0, redlock_now(), "out of memory");
+  assert_int_equal(redlock_client_timeout(self->client), 0);
+  assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+  assert_true(is_hung_up_on(self));
+}
+
+/* A transport with bytes of its own, such as TLS has them after a renewal of its keys. */
+static size_t transport_unsent;
+
+static const void *transport_output(const rl_transport_stream *stream, size_t *length) {
+  static const char bytes[] = "keys";
+  (void)stream;
+  *length = transport_unsent;
+  return transport_unsent > 0 ? bytes + 4 - transport_unsent : NULL;
+}
+
+static void transport_sent(rl_transport_stream *stream, size_t length) {
+  (void)stream;
+  transport_unsent -= length;
+}
+
+static bool transport_holds(const rl_transport_stream *stream) {
+  (void)stream;
+  return false;
+}
+
+TEST(bytes_of_the_transport_go_when_the_socket_takes_them) {
+  static const redlock_transport transport = {
+      .output = transport_output, .sent = transport_sent, .holds = transport_holds};
+  peer *self = peer_new();
+  struct pollfd one;
+  size_t length;
+  rl_stream *stream = &self->client->sockets[0].stream;
+  assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+  while (rl_core_output(&self->client->core, 0, &length) != NULL) {
+    peer_read(self);
+    assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+  }
+  peer_read(self);
+  size_t before = self->length;
+  stream->transport = &transport;
+  stream->inner = (rl_transport_stream *)&transport_unsent;
+  stream->blocked = true;
+  transport_unsent = 4;
+  assert_int_equal(nodes_polled_for_writing(self), 1);
+  assert_true(redlock_client_timeout(self->client) > 0);
+  assert_int_equal(redlock_client_pollfds(self->client, &one, 1), 1);
+  assert_int_equal(poll(&one, 1, 0), 1);
+  assert_error(redlock_client_process(self->client, &one, 1), REDLOCK_OK);
+  stream->transport = NULL;
+  stream->inner = NULL;
+  peer_read(self);
+  assert_int_equal(self->length - before, 4);
 }
 
 /* As in a program that has closed its standard input. */
