@@ -74,7 +74,7 @@ TEST(taken_lock_is_1) {
 
 TEST(wrong_usage_is_64) {
   static const status_case cases[] = {
-      {"$R run '' true", 64, "usage: redlock run"},
+      {"$R run '' true", 64, "RESOURCE is empty"},
       {"$R run job ''", 64, "usage: redlock run"},
       {"$R run -w5s ./backup.sh", 64, ""},
       {"$R run --guard ./backup.sh", 64, "usage: redlock run"},
