@@ -301,7 +301,8 @@ typedef struct redlock_options {
   int auto_extend;
   /* REDLOCK_YES: losses are reported also without auto_extend [REDLOCK_NO]. */
   int notify_lost;
-  /* Time between automatic extends: at least 10 ms, at most 2/3 of the validity [ttl/3]. */
+  /* Time between automatic extends. A value outside 10 ms to 2/3 of the validity counts as the
+     nearer bound [ttl/3]. */
   redlock_duration extend_every_us;
   /* Limit, counted from the acquire or attach, up to which automatic extends prolong the lease. Set
      it in production: a program that is stuck would hold the lock for ever. Setting this or

@@ -417,7 +417,7 @@ local lock = {}
 function lock:acquire(options) end
 
 --- Extends the lease. After a failure the old deadline stands.
----@param ttl? redlock.Milliseconds counted from now; default the ttl of the acquire
+---@param ttl? redlock.Milliseconds positive, counted from now; default the ttl of the acquire
 ---@return redlock.Milliseconds? validity
 ---@return string? message
 ---@return redlock.Code? code "unavailable", "lost", "expired", "not_held", "cancelled", "closed"
