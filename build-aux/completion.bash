@@ -13,7 +13,7 @@ _redlock() {
     @VALUED@) value=$word ;;
     =) ;;
     --)
-      [[ $verb == run && $operands -ge 1 ]] || return 0
+      [[ $verb == @(@COMMANDING@) && $operands -ge 1 ]] || return 0
       operands=2
       ((index++))
       break
@@ -24,7 +24,7 @@ _redlock() {
         verb=$word
       else
         ((operands++))
-        [[ $verb != run || $operands -lt 2 ]] || break
+        [[ $verb != @(@COMMANDING@) || $operands -lt 2 ]] || break
       fi
       ;;
     esac
@@ -32,7 +32,7 @@ _redlock() {
   [[ $current != = ]] || current=
 
   COMPREPLY=()
-  if [[ $verb == run && $operands -ge 2 ]] || [[ $verb == run && $operands -eq 1 && $current != -* && -z $value ]]; then
+  if [[ $verb == @(@COMMANDING@) && $operands -ge 2 ]] || [[ $verb == @(@COMMANDING@) && $operands -eq 1 && $current != -* && -z $value ]]; then
     # The command has a completion of its own.
     if declare -F _command_offset >/dev/null; then
       _command_offset "$index"

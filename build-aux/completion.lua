@@ -28,6 +28,15 @@ local function verbs_of(tables)
   return names
 end
 
+-- Returns the names of the verbs that run a command.
+local function commanding(tables)
+  local names = {}
+  for _, verb in ipairs(tables.verbs) do
+    if verb.operands:find("COMMAND") then names[#names + 1] = verb.name end
+  end
+  return names
+end
+
 -- ---------------------------------------------------------------------------------------------- bash
 
 -- Returns the options whose values are as |kind|: "--name | -n | ..." for a case.
@@ -61,7 +70,8 @@ function completion.bash(tables, template)
   end
   options[#options + 1] = ("  *) options='%s' ;;"):format(table.concat(names_of(tables.options), " "))
   local parts = { VALUED = pattern_of(tables.options, function() return true end), VALUES = table.concat(values, "\n"),
-    OPTIONS = table.concat(options, "\n"), VERBS = table.concat(verbs_of(tables), " ") }
+    OPTIONS = table.concat(options, "\n"), VERBS = table.concat(verbs_of(tables), " "),
+    COMMANDING = table.concat(commanding(tables), "|") }
   return (template:gsub("@(%u+)@", parts))
 end
 
@@ -89,7 +99,7 @@ local function zsh_option(option)
 end
 
 local function zsh_operands(verb)
-  if verb.name == "run" then return "'1:resource: ' '*::command:_normal'" end
+  if verb.operands:find("COMMAND") then return "'1:resource: ' '*::command:_normal'" end
   if verb.name == "help" then return "'1:verb:_redlock_verbs'" end
   return verb.operands:find("RESOURCE") and "'1:resource: '" or "'*: : '"
 end
@@ -164,12 +174,12 @@ local function fish_option(option, verbs)
   return table.concat(parts, " ")
 end
 
--- Completes the command of run: after "--", or after the resource if no option stands before it.
+-- Completes the command of a verb that runs one: after "--", or after the resource if no option stands before it.
 local FISH_COMMAND = [[
 function __redlock_complete_command
     set -l tokens (commandline -cop)
     set -l at (contains -i -- -- $tokens)
-    or set at (contains -i run $tokens; or echo 1)
+    or set at (%s; or echo 1)
     test "$tokens[$at]" = -- ; or set at (math $at + 1)
     string match -q -- '-*' "$tokens[$at]"; and test "$tokens[$at]" != --; and return
     test (count $tokens) -ge $at; or return
@@ -180,15 +190,17 @@ end
 ]]
 
 function completion.fish(tables)
-  local verbs = table.concat(verbs_of(tables), " ")
+  local verbs, positions = table.concat(verbs_of(tables), " "), {}
+  for _, name in ipairs(commanding(tables)) do positions[#positions + 1] = ("contains -i %s $tokens"):format(name) end
   local lines = { "# fish completion for redlock(1). build-aux/manual.lua writes this file.", "",
-    FISH_COMMAND, "complete -c redlock -f" }
+    FISH_COMMAND:format(table.concat(positions, "; or ")), "complete -c redlock -f" }
   for _, verb in ipairs(tables.verbs) do
     lines[#lines + 1] = ("complete -c redlock -n 'not __fish_seen_subcommand_from %s' -a %s -d %s"):format(verbs,
       verb.name, fish_quoted(verb.purpose))
   end
   lines[#lines + 1] = ("complete -c redlock -n '__fish_seen_subcommand_from help' -a '%s'"):format(verbs)
-  lines[#lines + 1] = "complete -c redlock -n '__fish_seen_subcommand_from run' -a '(__redlock_complete_command)'"
+  lines[#lines + 1] = ("complete -c redlock -n '__fish_seen_subcommand_from %s' -a '(__redlock_complete_command)'")
+    :format(table.concat(commanding(tables), " "))
   for _, group in ipairs(tables.groups) do
     local names = {}
     for _, verb in ipairs(group.verbs) do names[#names + 1] = verb.name end

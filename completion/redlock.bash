@@ -13,7 +13,7 @@ _redlock() {
     --node | -n | --nodes-file | --ttl | -t | --node-timeout | --quorum | --guard-max-ttl | --guard-cluster | --prefix | -p | --wait | -w | --conflict-exit-code | -E | --max-hold | --label | --permits | --hold-for | --on-lost | --kill-after | --interval | --duration | --tls-ca | --tls-ca-path | --tls-crl | --tls-cert | --tls-key | --tls-key-password-file | --tls-server-name | --tls-min-version | --tls-ciphers) value=$word ;;
     =) ;;
     --)
-      [[ $verb == run && $operands -ge 1 ]] || return 0
+      [[ $verb == @(run|lead) && $operands -ge 1 ]] || return 0
       operands=2
       ((index++))
       break
@@ -24,7 +24,7 @@ _redlock() {
         verb=$word
       else
         ((operands++))
-        [[ $verb != run || $operands -lt 2 ]] || break
+        [[ $verb != @(run|lead) || $operands -lt 2 ]] || break
       fi
       ;;
     esac
@@ -32,7 +32,7 @@ _redlock() {
   [[ $current != = ]] || current=
 
   COMPREPLY=()
-  if [[ $verb == run && $operands -ge 2 ]] || [[ $verb == run && $operands -eq 1 && $current != -* && -z $value ]]; then
+  if [[ $verb == @(run|lead) && $operands -ge 2 ]] || [[ $verb == @(run|lead) && $operands -eq 1 && $current != -* && -z $value ]]; then
     # The command has a completion of its own.
     if declare -F _command_offset >/dev/null; then
       _command_offset "$index"

@@ -3,7 +3,7 @@
 function __redlock_complete_command
     set -l tokens (commandline -cop)
     set -l at (contains -i -- -- $tokens)
-    or set at (contains -i run $tokens; or echo 1)
+    or set at (contains -i run $tokens; or contains -i lead $tokens; or echo 1)
     test "$tokens[$at]" = -- ; or set at (math $at + 1)
     string match -q -- '-*' "$tokens[$at]"; and test "$tokens[$at]" != --; and return
     test (count $tokens) -ge $at; or return
@@ -28,7 +28,7 @@ complete -c redlock -n 'not __fish_seen_subcommand_from run lead acquire extend 
 complete -c redlock -n 'not __fish_seen_subcommand_from run lead acquire extend release hold inspect force-release watch nodes doctor bootstrap bench help' -a bench -d 'measures how fast the nodes grant and release a lock of its own name'
 complete -c redlock -n 'not __fish_seen_subcommand_from run lead acquire extend release hold inspect force-release watch nodes doctor bootstrap bench help' -a help -d 'shows the help of the verb, or of all'
 complete -c redlock -n '__fish_seen_subcommand_from help' -a 'run lead acquire extend release hold inspect force-release watch nodes doctor bootstrap bench help'
-complete -c redlock -n '__fish_seen_subcommand_from run' -a '(__redlock_complete_command)'
+complete -c redlock -n '__fish_seen_subcommand_from run lead' -a '(__redlock_complete_command)'
 complete -c redlock -l node -s n -x -d 'a node, or several with commas or spaces between them [REDLOCK_NODES]'
 complete -c redlock -l nodes-file -r -F -d 'file of addresses, one a line; # begins a comment'
 complete -c redlock -l ttl -s t -x -d 'time after which the lock ends if this program dies [10s]'
