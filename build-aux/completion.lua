@@ -174,7 +174,8 @@ local function fish_option(option, verbs)
   return table.concat(parts, " ")
 end
 
--- Completes the command of a verb that runs one: after "--", or after the resource if no option stands before it.
+-- Completes the command of a verb that runs one: after "--", or after the resource if no option
+-- stands before it.
 local FISH_COMMAND = [[
 function __redlock_complete_command
     set -l tokens (commandline -cop)
