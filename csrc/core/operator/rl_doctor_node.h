@@ -1,5 +1,5 @@
 /*
- * What the doctor knows of a node: its answer, words of the form name=value, and its connection.
+ * A node as the doctor sees it: its answer, words of the form name=value, and its connection.
  *
  * SPDX-License-Identifier: MIT
  */

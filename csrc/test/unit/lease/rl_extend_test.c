@@ -338,7 +338,7 @@ TEST(extend_read_after_its_connection_broke_leaves_no_key) {
   fake_pass(world, 10 * SECONDS);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_turn(world);
-  (void)trickle("-ERR it takes so long that nobody waits for the end", 85 * SECONDS);
+  (void)trickle("-ERR it takes longer than the client waits", 85 * SECONDS);
   (void)fake_execute(world, 0, reply);
   world->nodes[0].policy = FAKE_SILENT;
   fake_break(world, 0, "the node closed the connection");
