@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/rl_word.h"
+
 static_assert(RL_LABELLED_MAX + RL_LABEL_PERMITS_MAX <= REDLOCK_TOKEN_MAX,
               "an inspection reads a token with a label");
 
@@ -96,20 +98,18 @@ static bool rl_label_follows_digits(const char *bytes, size_t length) {
 
 /* Reads "/" and a number behind the digits. Returns its bytes; 0 if there is none. */
 static size_t rl_label_read_permits(const char *bytes, size_t length, unsigned *permits) {
-  size_t at = REDLOCK_TOKEN_LENGTH + 1;
+  const char *number = bytes + REDLOCK_TOKEN_LENGTH + 1;
+  uint64_t count;
   *permits = 0;
   if (!rl_label_follows_digits(bytes, length) || bytes[REDLOCK_TOKEN_LENGTH] != '/') {
     return 0;
   }
-  for (; at < length && at <= REDLOCK_TOKEN_LENGTH + RL_LABEL_PERMITS_MAX - 1 && bytes[at] >= '0' &&
-         bytes[at] <= '9';
-       at++) {
-    *permits = *permits * 10 + (unsigned)(bytes[at] - '0');
-  }
-  bool valid = *permits > 0 && *permits <= REDLOCK_PERMITS_MAX &&
-               bytes[REDLOCK_TOKEN_LENGTH + 1] != '0' && (at == length || bytes[at] == ':');
-  *permits = valid ? *permits : 0;
-  return valid ? at - REDLOCK_TOKEN_LENGTH : 0;
+  size_t rest = length - REDLOCK_TOKEN_LENGTH - 1;
+  size_t digits = rl_word_decimal(number, rest, &count);
+  bool valid = count > 0 && count <= REDLOCK_PERMITS_MAX && number[0] != '0' &&
+               (digits == rest || number[digits] == ':');
+  *permits = valid ? (unsigned)count : 0;
+  return valid ? 1 + digits : 0;
 }
 
 unsigned rl_label_permits(const void *token, size_t token_length) {

@@ -20,7 +20,8 @@ static rl_reason *rl_reason_new(const char *text, size_t length) {
   return reason;
 }
 
-rl_reason *rl_reason_copy(rl_reason **last, const char *text) {
+/* Returns a reference to a reason with |text|; NULL if out of memory. */
+static rl_reason *rl_reason_copy(rl_reason **last, const char *text) {
   size_t length = strnlen(text, RL_REASON_MAX);
   if (*last == NULL || strncmp((*last)->text, text, RL_REASON_MAX) != 0) {
     rl_reason *made = rl_reason_new(text, length);

@@ -18,18 +18,13 @@ typedef struct rl_reason {
   char text[];
 } rl_reason;
 
-/*
- * Returns a reference to a reason with |text|: |*last| if its text is the same, otherwise a new
- * one, which also replaces |*last|. NULL if out of memory. |*last| is a reference, or NULL.
- */
-rl_reason *rl_reason_copy(rl_reason **last, const char *text);
-
 /* Drops a reference. NULL is allowed. */
 void rl_reason_unref(rl_reason *reason);
 
 /*
  * Sets the reason of |node| among the |count| reasons of a lock. The array is NULL before the first
- * reason, because most locks never have one. Without memory the node has no reason.
+ * reason, because most locks never have one. Without memory the node has no reason. |*last| is a
+ * reference to the latest reason, or NULL: shared if its text is the same, otherwise replaced.
  */
 void rl_reasons_set(rl_reason ***reasons, unsigned count, unsigned node, rl_reason **last,
                     const char *text);

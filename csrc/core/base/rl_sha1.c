@@ -6,6 +6,7 @@
 #include "base/rl_sha1.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 static uint32_t rl_sha1_rotate(uint32_t word, unsigned bits) {
@@ -52,7 +53,6 @@ static void rl_sha1_block(uint32_t hash[5], const unsigned char block[64]) {
 }
 
 void rl_sha1(char digits[RL_SHA1_LENGTH + 1], const void *bytes, size_t length) {
-  static const char hexadecimal[] = "0123456789abcdef";
   uint32_t hash[5] = {0x67452301u, 0xefcdab89u, 0x98badcfeu, 0x10325476u, 0xc3d2e1f0u};
   const unsigned char *at = bytes;
   unsigned char last[128] = {0};
@@ -70,10 +70,7 @@ void rl_sha1(char digits[RL_SHA1_LENGTH + 1], const void *bytes, size_t length) 
   for (size_t i = 0; i < end; i += 64) {
     rl_sha1_block(hash, last + i);
   }
-  for (unsigned i = 0; i < 20; i++) {
-    unsigned byte = hash[i / 4] >> (24 - 8 * (i % 4)) & 0xff;
-    digits[2 * i] = hexadecimal[byte >> 4];
-    digits[2 * i + 1] = hexadecimal[byte & 15];
+  for (size_t i = 0; i < 5; i++) {
+    (void)snprintf(digits + 8 * i, 9, "%08x", hash[i]);
   }
-  digits[RL_SHA1_LENGTH] = '\0';
 }

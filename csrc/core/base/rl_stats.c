@@ -60,23 +60,9 @@ void rl_stats_ended(rl_stats *stats, rl_stats_kind kind, int result) {
 }
 
 void rl_stats_lost(rl_stats *stats, int reason) {
-  switch (reason) {
-  case REDLOCK_E_EXPIRED:
-    stats->lost_expired++;
-    break;
-  case REDLOCK_E_LOST:
-    stats->lost_denied++;
-    break;
-  case REDLOCK_E_MAX_HOLD:
-    stats->lost_max_hold++;
-    break;
-  case REDLOCK_E_UNAVAILABLE:
-    stats->warned_unavailable++;
-    break;
-  case REDLOCK_E_CLOCK:
-    stats->warned_clock++;
-    break;
-  default:
-    break;
-  }
+  stats->lost_expired += reason == REDLOCK_E_EXPIRED;
+  stats->lost_denied += reason == REDLOCK_E_LOST;
+  stats->lost_max_hold += reason == REDLOCK_E_MAX_HOLD;
+  stats->warned_unavailable += reason == REDLOCK_E_UNAVAILABLE;
+  stats->warned_clock += reason == REDLOCK_E_CLOCK;
 }
