@@ -74,7 +74,7 @@ static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsig
     rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED); /* The drift is not below the ttl. */
     return RL_BEGUN_ENDED;
   }
-  lock->random = rl_word_read(entropy + RL_TOKEN_ENTROPY, sizeof lock->random);
+  lock->random = rl_word_read(entropy + RL_ATTEMPT_ENTROPY, sizeof lock->random);
   rl_permits_plan(lock, now_us);
   if (!rl_permits_asks(lock)) {
     rl_release_hurry_failed_attempt(lock, now_us, true);
@@ -85,8 +85,8 @@ static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsig
   if (lock->attempt == NULL) { /* Otherwise the caller supplied a token. */
     lock->attempt = rl_permits_of(lock) != NULL
                         ? rl_permits_attempt(lock, entropy)
-                        : rl_attempt_new_labelled(&lock->core->attempts, lock->resource, lock,
-                                                  entropy, &lock->current->label);
+                        : rl_attempt_new(&lock->core->attempts, lock->resource, lock, entropy, 0,
+                                         &lock->current->label);
   }
   if (lock->attempt == NULL) {
     rl_lock_end(lock, now_us, REDLOCK_E_NO_MEMORY);

@@ -148,12 +148,12 @@ rl_attempt *rl_permits_attempt(rl_lock *lock, const unsigned char *entropy) {
   rl_permits *permits = rl_permits_of(lock);
   if (permits->asks) {
     memset(permits->free, 0, (size_t)lock->current->permits);
-    return rl_attempt_new(&lock->core->attempts, lock->resource, lock, entropy);
+    return rl_attempt_new(&lock->core->attempts, lock->resource, lock, entropy, 0, NULL);
   }
   permits->tries++;
   return rl_permits_set_slot(lock, permits, rl_permits_next(lock, permits))
-             ? rl_attempt_new_slot(&lock->core->attempts, permits->slot, lock, entropy,
-                                   (unsigned)lock->current->permits, &lock->current->label)
+             ? rl_attempt_new(&lock->core->attempts, permits->slot, lock, entropy,
+                              (unsigned)lock->current->permits, &lock->current->label)
              : NULL;
 }
 

@@ -16,14 +16,13 @@
 #include "base/rl_quorum.h"
 #include "base/rl_stats.h"
 #include "base/rl_timers.h"
-#include "base/rl_token.h"
 #include "base/rl_vote.h"
 #include "node/rl_node.h"
 #include "options/rl_options.h"
 #include "wire/rl_attempt.h"
 
 /* Entropy of an attempt: its token, and a random number for the delay after it. */
-#define RL_LOCK_ENTROPY (RL_TOKEN_ENTROPY + 8)
+#define RL_LOCK_ENTROPY (RL_ATTEMPT_ENTROPY + 8)
 
 /*
  * IDLE, SUCCEEDED -> SEND -> ROUND -> SUCCEEDED           success

@@ -2,6 +2,9 @@
  * An attempt: one token of a lock, and the nodes that may hold it.
  *
  * SPDX-License-Identifier: MIT
+ *
+ * Every attempt has its own token: a release of attempt 1 that arrives late would otherwise delete
+ * the key of attempt 2. Tokens are hexadecimal because people and other Redlock clients read them.
  */
 #include "wire/rl_attempt.h"
 
@@ -10,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rl_token.h"
+static_assert(REDLOCK_TOKEN_LENGTH == 2 * RL_ATTEMPT_ENTROPY, "two digits for each byte");
 
 static rl_list **rl_attempt_free_list(rl_attempt_pool *pool, bool labelled) {
   return labelled ? &pool->free_labelled : &pool->free;
@@ -50,55 +53,38 @@ static rl_attempt *rl_attempt_take(rl_attempt_pool *pool, rl_resource *resource,
   resource->references++;
   attempt->lock = lock;
   attempt->labelled = labelled;
-  attempt->token_length = REDLOCK_TOKEN_LENGTH;
   pool->live++;
   return attempt;
 }
 
+static void rl_attempt_write_token(rl_attempt *attempt, const unsigned char *entropy) {
+  static const char digits[] = "0123456789abcdef";
+  for (unsigned i = 0; i < RL_ATTEMPT_ENTROPY; i++) {
+    attempt->bytes[2 * i] = digits[entropy[i] >> 4];
+    attempt->bytes[2 * i + 1] = digits[entropy[i] & 15];
+  }
+  attempt->bytes[REDLOCK_TOKEN_LENGTH] = '\0';
+}
+
 rl_attempt *rl_attempt_new(rl_attempt_pool *pool, rl_resource *resource, struct rl_lock *lock,
-                           const unsigned char *entropy) {
-  rl_attempt *attempt = rl_attempt_take(pool, resource, lock, false);
-  if (attempt != NULL) {
-    rl_token_write(attempt->bytes, entropy);
+                           const unsigned char *entropy, unsigned permits, const rl_label *label) {
+  size_t label_length = label != NULL ? label->length : 0;
+  rl_attempt *attempt = rl_attempt_take(pool, resource, lock, permits > 0 || label_length > 0);
+  if (attempt == NULL) {
+    return NULL;
   }
+  char *end = attempt->bytes + REDLOCK_TOKEN_LENGTH;
+  rl_attempt_write_token(attempt, entropy);
+  if (permits > 0) {
+    end += snprintf(end, RL_LABEL_PERMITS_MAX + 1, "/%u", permits);
+  }
+  if (label_length > 0) {
+    *end++ = ':';
+    memcpy(end, label->text, label_length + 1);
+    end += label_length;
+  }
+  attempt->token_length = (uint16_t)(end - attempt->bytes);
   return attempt;
-}
-
-rl_attempt *rl_attempt_new_labelled(rl_attempt_pool *pool, rl_resource *resource,
-                                    struct rl_lock *lock, const unsigned char *entropy,
-                                    const rl_label *label) {
-  if (label->length == 0) {
-    return rl_attempt_new(pool, resource, lock, entropy);
-  }
-  rl_attempt *attempt = rl_attempt_take(pool, resource, lock, true);
-  if (attempt != NULL) {
-    rl_token_write(attempt->bytes, entropy);
-    attempt->bytes[REDLOCK_TOKEN_LENGTH] = ':';
-    memcpy(attempt->bytes + REDLOCK_TOKEN_LENGTH + 1, label->text, label->length + 1u);
-    attempt->token_length = (uint16_t)(REDLOCK_TOKEN_LENGTH + 1 + label->length);
-  }
-  return attempt;
-}
-
-rl_attempt *rl_attempt_new_slot(rl_attempt_pool *pool, rl_resource *slot, struct rl_lock *lock,
-                                const unsigned char *entropy, unsigned permits,
-                                const rl_label *label) {
-  rl_attempt *attempt = rl_attempt_take(pool, slot, lock, true);
-  if (attempt != NULL) {
-    rl_token_write(attempt->bytes, entropy);
-    int length = snprintf(attempt->bytes + REDLOCK_TOKEN_LENGTH,
-                          RL_LABELLED_MAX + RL_LABEL_PERMITS_MAX + 1 - REDLOCK_TOKEN_LENGTH,
-                          label->length > 0 ? "/%u:%s" : "/%u", permits, label->text);
-    attempt->token_length = (uint16_t)(REDLOCK_TOKEN_LENGTH + length);
-  }
-  return attempt;
-}
-
-/* Gives |copy| to the attempt, which frees it. */
-static void rl_attempt_keep(rl_attempt *attempt, char *copy, size_t length) {
-  attempt->apart = true;
-  memcpy(attempt->bytes, &copy, sizeof copy);
-  attempt->token_length = (uint16_t)length;
 }
 
 rl_attempt *rl_attempt_new_custom(rl_attempt_pool *pool, rl_resource *resource,
@@ -113,7 +99,9 @@ rl_attempt *rl_attempt_new_custom(rl_attempt_pool *pool, rl_resource *resource,
     memcpy(copy, token, token_length);
   }
   copy[token_length] = '\0';
-  rl_attempt_keep(attempt, copy, token_length);
+  attempt->apart = true;
+  memcpy(attempt->bytes, &copy, sizeof copy);
+  attempt->token_length = (uint16_t)token_length;
   return attempt;
 }
 

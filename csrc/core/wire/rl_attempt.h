@@ -79,6 +79,8 @@ struct rl_attempt {
 /* Attempts are allocated this many at once. */
 #define RL_ATTEMPT_SLAB 64
 
+#define RL_ATTEMPT_ENTROPY 20 /* bytes of a token, as the specification recommends */
+
 typedef struct rl_attempt_slab rl_attempt_slab;
 
 struct rl_attempt_slab {
@@ -93,22 +95,13 @@ typedef struct rl_attempt_pool {
   size_t live; /* attempts with a reference */
 } rl_attempt_pool;
 
-/* Returns an attempt with one reference, or NULL if out of memory. */
-rl_attempt *rl_attempt_new(rl_attempt_pool *pool, rl_resource *resource, struct rl_lock *lock,
-                           const unsigned char *entropy);
-
-/* Does the same, with |label| in the token, unless the label is empty. */
-rl_attempt *rl_attempt_new_labelled(rl_attempt_pool *pool, rl_resource *resource,
-                                    struct rl_lock *lock, const unsigned char *entropy,
-                                    const rl_label *label);
-
 /*
- * Does the same for a slot of a semaphore. The token says how many permits the client
- * uses (rl_label_permits()).
+ * Returns an attempt with one reference, or NULL if out of memory. Its token is RL_ATTEMPT_ENTROPY
+ * random bytes as lower-case hexadecimal digits. Behind them stand the |permits| of a semaphore
+ * (rl_label_permits()), unless they are 0, and |label|, unless it is NULL or empty.
  */
-rl_attempt *rl_attempt_new_slot(rl_attempt_pool *pool, rl_resource *slot, struct rl_lock *lock,
-                                const unsigned char *entropy, unsigned permits,
-                                const rl_label *label);
+rl_attempt *rl_attempt_new(rl_attempt_pool *pool, rl_resource *resource, struct rl_lock *lock,
+                           const unsigned char *entropy, unsigned permits, const rl_label *label);
 
 /* Does the same with a copy of a caller-supplied token. */
 rl_attempt *rl_attempt_new_custom(rl_attempt_pool *pool, rl_resource *resource,

@@ -248,7 +248,7 @@ static void fake_launch(fake_world *world) {
     world->draws++;
     memcpy(entropy + at, &world->draws, sizeof world->draws);
     uint64_t jitter = rl_word_read(&world->jitter, sizeof world->jitter);
-    memcpy(entropy + at + RL_TOKEN_ENTROPY, &jitter, sizeof jitter);
+    memcpy(entropy + at + RL_ATTEMPT_ENTROPY, &jitter, sizeof jitter);
   }
   rl_core_send(&world->core, world->now_us, entropy, world->no_entropy ? 0 : wanted);
 }

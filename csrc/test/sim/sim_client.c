@@ -404,7 +404,7 @@ static bool sim_client_send(sim *s, sim_client *client) {
       entropy[filled + i] = (unsigned char)(token >> (24 - 8 * i));
     }
     if (s->breach == SIM_BREACH_TOKEN_REUSED || s->breach == SIM_BREACH_TOKEN_SHARED) {
-      memset(entropy + filled + 4, 0, RL_TOKEN_ENTROPY - 4);
+      memset(entropy + filled + 4, 0, RL_ATTEMPT_ENTROPY - 4);
     }
     filled += RL_LOCK_ENTROPY;
   }

@@ -23,7 +23,8 @@ static const char KEY[] = "orders:42";
 static const unsigned char ENTROPY[RL_LOCK_ENTROPY] = {0xff};
 
 static rl_attempt *spare_attempt(fake_world *world, const rl_lock *lock) {
-  rl_attempt *attempt = rl_attempt_new(&world->core.attempts, lock->resource, NULL, ENTROPY);
+  rl_attempt *attempt =
+      rl_attempt_new(&world->core.attempts, lock->resource, NULL, ENTROPY, 0, NULL);
   assert_non_null(attempt);
   return attempt;
 }

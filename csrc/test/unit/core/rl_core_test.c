@@ -439,7 +439,7 @@ TEST(forgotten_script_without_room_is_an_error) {
 /* Returns a new attempt whose SET went to the nodes |sent|. */
 static rl_attempt *sent_to(fake_world *world, const rl_lock *lock, uint32_t sent, bool held_it) {
   rl_attempt *attempt = rl_attempt_new(&world->core.attempts, lock->resource, NULL,
-                                       (const unsigned char *)"12345678901234567890");
+                                       (const unsigned char *)"12345678901234567890", 0, NULL);
   assert_non_null(attempt);
   attempt->sent = sent;
   attempt->held = held_it;

@@ -234,7 +234,7 @@ TEST(handed_token_is_forgotten_after_failed_attempts) {
   assert_int_equal(world->core.nodes[2]->due_count, 1);
   for (unsigned i = 0; i < RL_RELEASE_NODE_MAX; i++) {
     rl_attempt *attempt = rl_attempt_new(&world->core.attempts, lock->resource, NULL,
-                                         (const unsigned char *)"12345678901234567890");
+                                         (const unsigned char *)"12345678901234567890", 0, NULL);
     assert_non_null(attempt);
     attempt->sent = 4;
     attempt->expired_us = world->now_us + SECONDS;

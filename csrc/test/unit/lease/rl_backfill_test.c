@@ -268,7 +268,7 @@ static void owe_releases(unsigned node, unsigned count, size_t length) {
   assert_non_null(resource);
   for (unsigned i = 0; i < count; i++) {
     rl_attempt *attempt = rl_attempt_new(&world->core.attempts, resource, NULL,
-                                         (const unsigned char *)"12345678901234567890");
+                                         (const unsigned char *)"12345678901234567890", 0, NULL);
     assert_non_null(attempt);
     attempt->sent = (uint32_t)1 << node;
     rl_attempt_will_live(attempt, world->now_us, 10000);

@@ -58,7 +58,7 @@ static fixture *make(void) {
   }
   link_of(it, AFTER)->previous = link_of(it, FIRST);
   for (unsigned i = 0; i < COUNT_OF(entropy); i++) {
-    it->attempts[i] = rl_attempt_new(&it->pool, it->resource, NULL, entropy[i]);
+    it->attempts[i] = rl_attempt_new(&it->pool, it->resource, NULL, entropy[i], 0, NULL);
     assert_non_null(it->attempts[i]);
   }
   return it;

@@ -118,7 +118,7 @@ static fixture *make_up(void) {
 
 static rl_attempt *attempt_of(fixture *it) {
   if (it->attempt == NULL) {
-    it->attempt = rl_attempt_new(&it->pool, it->resource, NULL, ENTROPY);
+    it->attempt = rl_attempt_new(&it->pool, it->resource, NULL, ENTROPY, 0, NULL);
     assert_non_null(it->attempt);
   }
   return it->attempt;

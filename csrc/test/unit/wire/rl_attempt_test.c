@@ -3,16 +3,15 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "base/rl_token.h"
 #include "rl_test.h"
 #include "wire/rl_attempt.h"
 
-static const unsigned char ENTROPY[RL_TOKEN_ENTROPY] = {0xab, 0xcd};
+static const unsigned char ENTROPY[RL_ATTEMPT_ENTROPY] = {0xab, 0xcd};
 
 TEST(attempt_has_a_token_and_the_key_of_its_resource) {
   rl_attempt_pool pool = {0};
   rl_resource *resource = rl_resource_new("p:", 2, "name", 4);
-  rl_attempt *attempt = rl_attempt_new(&pool, resource, NULL, ENTROPY);
+  rl_attempt *attempt = rl_attempt_new(&pool, resource, NULL, ENTROPY, 0, NULL);
   rl_command_key key = rl_attempt_key(attempt);
   assert_int_equal(key.key_length, 6);
   assert_memory_equal(key.key, "p:name", 6);
@@ -25,10 +24,24 @@ TEST(attempt_has_a_token_and_the_key_of_its_resource) {
   rl_attempt_pool_free(&pool);
 }
 
+/* Each byte of the entropy has two digits of its own. */
+TEST(token_is_the_entropy_in_lower_case_hexadecimal_digits) {
+  static const unsigned char entropy[RL_ATTEMPT_ENTROPY] = {
+      0x00, 0x01, 0x0f, 0x10, 0x7f, 0x80, 0xff, 0xa5, 0x5a, 0xde,
+      0xad, 0xbe, 0xef, 0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xf0};
+  rl_attempt_pool pool = {0};
+  rl_resource *resource = rl_resource_new(NULL, 0, "name", 4);
+  rl_attempt *attempt = rl_attempt_new(&pool, resource, NULL, entropy, 0, NULL);
+  assert_string_equal(rl_attempt_token(attempt), "00010f107f80ffa55adeadbeef123456789abcf0");
+  rl_attempt_unref(&pool, attempt);
+  rl_resource_unref(resource);
+  rl_attempt_pool_free(&pool);
+}
+
 TEST(last_reference_returns_attempt_to_pool) {
   rl_attempt_pool pool = {0};
   rl_resource *resource = rl_resource_new(NULL, 0, "name", 4);
-  rl_attempt *attempt = rl_attempt_new(&pool, resource, NULL, ENTROPY);
+  rl_attempt *attempt = rl_attempt_new(&pool, resource, NULL, ENTROPY, 0, NULL);
   assert_ptr_equal(rl_attempt_ref(attempt), attempt);
   rl_attempt_unref(&pool, attempt);
   assert_int_equal(pool.live, 1);
@@ -43,19 +56,19 @@ TEST(last_reference_returns_attempt_to_pool) {
 TEST(reused_attempt_is_cleared) {
   rl_attempt_pool pool = {0};
   rl_resource *resource = rl_resource_new(NULL, 0, "name", 4);
-  rl_attempt *attempt = rl_attempt_new(&pool, resource, NULL, ENTROPY);
+  rl_attempt *attempt = rl_attempt_new(&pool, resource, NULL, ENTROPY, 0, NULL);
   attempt->sent = 7;
   attempt->due = 7;
   attempt->released = 7;
   attempt->releasing = true;
   attempt->expired_us = 99;
   rl_attempt_unref(&pool, attempt);
-  rl_attempt *again = rl_attempt_new(&pool, resource, NULL, ENTROPY);
+  rl_attempt *again = rl_attempt_new(&pool, resource, NULL, ENTROPY, 0, NULL);
   assert_ptr_equal(again, attempt);
   assert_int_equal(again->sent | again->due | again->released, 0);
   assert_false(again->releasing);
   assert_int_equal(again->expired_us, 0);
-  rl_attempt *other = rl_attempt_new(&pool, resource, NULL, ENTROPY);
+  rl_attempt *other = rl_attempt_new(&pool, resource, NULL, ENTROPY, 0, NULL);
   assert_ptr_not_equal(other, again);
   rl_attempt_unref(&pool, other);
   rl_attempt_unref(&pool, again);
@@ -73,8 +86,7 @@ TEST(labelled_token_is_digits_colon_and_label) {
   rl_label_set(&label, longest, REDLOCK_LABEL_MAX);
   rl_attempt *attempts[2 * RL_ATTEMPT_SLAB];
   for (unsigned i = 0; i < COUNT_OF(attempts); i++) { /* several slabs of both kinds */
-    attempts[i] =
-        rl_attempt_new_labelled(&pool, resource, NULL, ENTROPY, i % 2 == 0 ? &label : &none);
+    attempts[i] = rl_attempt_new(&pool, resource, NULL, ENTROPY, 0, i % 2 == 0 ? &label : &none);
     assert_non_null(attempts[i]);
   }
   for (unsigned i = 0; i < COUNT_OF(attempts); i++) {
@@ -85,7 +97,7 @@ TEST(labelled_token_is_digits_colon_and_label) {
                         i % 2 == 0 ? 42 : 40);
     rl_attempt_unref(&pool, attempts[i]);
   }
-  rl_attempt *again = rl_attempt_new(&pool, resource, NULL, ENTROPY);
+  rl_attempt *again = rl_attempt_new(&pool, resource, NULL, ENTROPY, 0, NULL);
   assert_false(again->labelled); /* One with room is kept for a label. */
   assert_int_equal(again->token_length, REDLOCK_TOKEN_LENGTH);
   rl_attempt_unref(&pool, again);
