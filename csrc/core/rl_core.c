@@ -5,7 +5,7 @@
  *
  * Replies are matched with their commands here, and go to the round that asked (rl_dispatch.c). One
  * rule holds throughout: no SET and no extend is ever sent twice. A release may be sent again,
- * because its token is used up.
+ * because its token is never used again.
  */
 #include "rl_core.h"
 

@@ -9,10 +9,10 @@
  * the votes. So it is made at the first vote after which no other decision is possible:
  *   1. The N/2+1st grant decides for the lock. With the option |quorum| the quorum-th grant does.
  *   2. Otherwise the lock is not granted:
- *      acquire: UNAVAILABLE if too many nodes failed for any client to acquire, otherwise TAKEN.
+ *      acquire: UNAVAILABLE if the failed nodes leave no quorum for any client, otherwise TAKEN.
  *      extend: LOST if too many nodes deny the lease, otherwise UNAVAILABLE.
- * A minority of failed nodes delays no decision: the reason is certain when all good nodes have
- * answered.
+ * If only a minority failed, the answers of the other nodes decide. No decision waits for a failed
+ * node.
  *
  * Copies: csrc/test/sim/check_votes.c, lua/redlock/fake_round.lua; the majority in cli_quorum()
  * (csrc/cli/cli_settings.c).

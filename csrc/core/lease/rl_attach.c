@@ -21,19 +21,19 @@
  *          node replaces a token once, and two majorities share a node.
  *   ATT-6. A key with lock_delay or less left has outlived its lease. It only keeps other clients
  *          out.
- *   ATT-7. An attach is tried once. A second try would find no majority of the handed token where
- *          the first one had one.
+ *   ATT-7. An attach is tried once. The first try may have replaced the handed token on some nodes,
+ *          so a second one may find no majority of it.
  *   ATT-8. After ATT-4 the handed token is released where it may remain: on nodes that were behind
  *          and did not get the script, and on the nodes of ATT-2.
  *   ATT-9. The text has the rest of hold_at_least, and the life that the keys had left. The nodes
  *          report how much of it they had left at the attach. The difference is the time in
  *          between. Keys may live longer than the text says, because of an extend that failed. So
  *          only the longest life counts: the rest is then never too short.
- *   ATT-10. The rest never grows in a hand-over. Suppose that the last extend failed, and asked for
- *          more than the last one that succeeded. A node may have executed it, or none has: the
- *          lives of the keys cannot show the time in between. Then the rest may not shrink. Such a
- *          hand-over lengthens the hold by its time in between at most, which is less than the
- *          longest life of a key. A chain of hand-overs can repeat this without a bound.
+ *   ATT-10. The rest never grows in a hand-over. But it may not shrink: if an extend for more time
+ *          failed since the last one that succeeded, a node may have executed it. Then the lives of
+ *          the keys do not show the time in between. The hold becomes longer by that time at most,
+ *          which is less than the longest life of a key. A chain of hand-overs can repeat this
+ *          without a bound.
  */
 #include "lease/rl_attach.h"
 

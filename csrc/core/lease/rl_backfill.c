@@ -8,10 +8,10 @@
  *   FILL-1. At the start of a lease, note the nodes that got no SET.
  *   FILL-2. Such a node is well again when it has come up, or answers and is not behind. With a
  *           guard it must have a vote.
- *   FILL-3. Then the node gets the SET of each lease that it lacks: once, not while an operation is
- *           in flight, and not after the lease. A node that got a SET never gets it again, even if
- *           its connection broke: it may yet execute the first one. The next extend heals the key.
- *           A node that may still execute a shorter native extend gets none either (NAT-5).
+ *   FILL-3. The node then gets one SET for each lease that it lacks, while the lease lasts and no
+ *           operation on it is in flight. A node that got a SET never gets it again, even if its
+ *           connection broke: it may yet execute the first one. The next extend heals the key. A
+ *           node that may still execute a shorter native extend gets none either (NAT-5).
  *   FILL-4. The key's life is the rest of the ttl, so that it ends with the other keys. The life is
  *           rounded up to milliseconds, so that the key never ends before them.
  *   FILL-5. Operations come first: the locks are searched every 100 ms at most, and a node with

@@ -15,9 +15,9 @@
  *          HOLD dequeues the ticket of the lease, and notifies the first tickets of the queues:
  *          their attempts fail, and ENQUEUE then reports when the key will end.
  *   HLD-4. A node may read an extend, a SET or a HOLD of an ended connection after the last HOLD,
- *          and keep the key longer. So may a node that answers late: it counts the rest from its
- *          execution. If the client still exists when the hold ends, it deletes the key on such a
- *          node.
+ *          and keep the key longer. A node that executes HOLD late also keeps the key longer,
+ *          because the rest begins then. If the client still exists when the hold ends, it deletes
+ *          the key on such a node.
  *   HLD-5. A nested acquire may move the end of the keys, but not to an earlier time. The last
  *          release of the owner keeps the keys. A lease that is handed over takes its time
  *          along (ATT-9).

@@ -9,8 +9,8 @@
  *   MAR-2. A node that denies the lease leaves the set.
  *   MAR-3. A confirmed extend reduces the set to the nodes that confirmed it: the other keys end at
  *          their old time. Later answers add nodes. An extend by less than is left of the lease
- *          leaves the set unchanged. It makes no key shorter, and its answer does not prove the
- *          longer life.
+ *          leaves the set unchanged: it shortens no key, and its answer does not prove that the key
+ *          lives as long as the lease.
  *   MAR-4. Another client needs |quorum| nodes without the key. At most N minus the set are without
  *          it. So margin = set + quorum - N - 1 more nodes may lose it before a second holder is
  *          possible.

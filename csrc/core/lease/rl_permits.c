@@ -16,8 +16,8 @@
  *          semaphore is taken. The acquire pauses (ACQ-5). The acquire also pauses after
  *          RL_PERMITS_TRIES slots. A waiter enters the wait list then (WAIT-1). When a node
  *          notifies it of a slot, it tries that slot; otherwise its attempts begin with SEM-2.
- *   SEM-4. The token names the number of permits that its client uses. An answer of SEM-2 names
- *          another number, if a slot has one: then not all clients agree.
+ *   SEM-4. The token names the number of permits that its client uses. If the token of a slot names
+ *          another number, the answer of SEM-2 has that number: the clients disagree.
  * The answers of SEM-2 may be late or wrong. They only choose a slot. Safety rests on the attempts.
  */
 #include "lease/rl_permits.h"

@@ -9,8 +9,8 @@
  *          are in a ring with it, and each of them is held as long as the lease lasts.
  *   OWN-2. If one lease of the owner covers all resources of an acquire, the acquire shares it: the
  *          lock enters the ring and the operation ends at once. Nothing is sent. This is checked at
- *          the beginning, and before and after each attempt. When a waiter of the owner is granted
- *          a lease, it is checked for all its other waiters: no waiter waits for its own owner. A
+ *          the beginning, and before and after each attempt. When a waiter is granted a lease, this
+ *          is checked for all other waiters of its owner: no waiter waits for its own owner. A
  *          waiter that needs further resources, or brings a token, waits for the release, as
  *          another owner would.
  *   OWN-3. Two thirds of the requested time must be left, because otherwise an extend would be due
@@ -18,8 +18,8 @@
  *          lease first (EXT-1 to EXT-6). It shares the lease if that succeeds. Otherwise it leaves
  *          the ring, and nothing has changed for the other locks; if there are none, it releases.
  *          Such an extend does not go beyond max_hold (REN-4): near the end the acquire shares what
- *          is left. It takes no longer than the node_timeout of its acquire; all other extends use
- *          the options of the lease.
+ *          is left. The node_timeout of the acquire limits this extend. The options of the lease
+ *          limit all other extends.
  *   OWN-4. An acquire is refused if it would wait for itself: if its owner holds only some of the
  *          resources, or holds them by several leases. It is refused if it brings a token of its
  *          own, or asks for a fencing token that the lease lacks. It is also refused if the lease

@@ -6,17 +6,17 @@
  * Such a server grants a lock through one node, and calls it taken through the other, for ever. A
  * client that tries once would not notice: it compares its token only where its SET was granted.
  *   TWIN-1. If an attempt fails because the key is taken, and a node has granted it, its release
- *           goes first to each node that refused. The nodes that granted come second. Each node
- *           that refuses gets such a release once on a connection for each node that granted. The
- *           attempt waits for the answers, at most until its deadline.
+ *           goes first to each node that refused. The nodes that granted come second. On each
+ *           connection, a node that refuses gets at most one such release for each node that
+ *           granted. The attempt waits for the answers, at most until its deadline.
  *   TWIN-2. A node refused the key, or was not asked, and then confirms the token to a release or
  *           an extend. It is the same server as a node that has set the token, because no other
  *           client has it. It has no vote in acquires and extends until its connection ends, or
  *           that of a node that may be the other one. So a server that is two nodes has one vote:
- *           the other node keeps its vote, whatever another lease shows, but not in a round that
- *           has counted the first one.
- *   TWIN-3. Only one test can find the key, because it deletes it. So the nodes that refused the
- *           same attempt have no vote in it, either.
+ *           the other node keeps its vote, except in a round that has counted the vote of the
+ *           first.
+ *   TWIN-3. The first test that finds the key deletes it. After that, no node that refused this
+ *           attempt has a vote in it.
  * Any two majorities of nodes share a node, and so a server. Twins never let two clients hold a
  * lock. But the server that is two nodes denies each lock that it grants, and if it fails two votes
  * are lost.

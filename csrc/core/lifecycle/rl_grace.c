@@ -7,7 +7,7 @@
  * little later. A program with blocking calls does no I/O between them: its lock would stand on the
  * bare majority, and the failure of one node would break it. So a blocking call goes on
  *   - while a connection is in progress whose node needs a key or a release, as for a client's
- *     first lock. Only the first try counts, or the first after the node worked, from its start.
+ *     first lock. Only the first try to connect counts, or the first one after the node has worked.
  *     Later tries may never end;
  *   - while replies are outstanding, if a node has forgotten a script in this round: the other
  *     nodes may need its text, too;

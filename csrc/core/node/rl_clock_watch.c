@@ -5,10 +5,9 @@
  *
  * A node reads its clock between the sending of the command and the arrival of the reply. So each
  * reply gives a range for the offset of its clock. Two ranges that are further apart than the
- * permitted drift prove a step, however slow the replies were. Replies are compared with one
- * reference for 10 s, because a clock that is slewed fast moves little from one reply to the next.
- * A reply that was much quicker replaces the reference. A slow reply does not widen the range, so
- * it hides no step.
+ * permitted drift prove a step, however slow the replies were. For 10 s all replies are compared
+ * with the same one: from one reply to the next, a slewed clock moves too little to be noticed. A
+ * much quicker reply replaces that one. A slow reply does not widen the range, so it hides no step.
  */
 #include "node/rl_clock_watch.h"
 

@@ -17,33 +17,33 @@
  *            - if the script is denied.
  *   GRD-3. If the record is missing, or is a copy from another server of these clients, create one.
  *          Q begins. There are two exceptions:
- *            - A node is refused if another database of the server has a record: the clients of
- *              that record and these would not exclude each other.
+ *            - A node is refused if another database of its server has a record. The clients of the
+ *              two records would not exclude each other.
  *            - A node's clock may be wrong, and be corrected later: then Q would end early. A
  *              majority of all clocks, including the node's, must be within 2 s of the node's
  *              clock. Otherwise no record is created, and the node does not vote.
- *   GRD-4. An acquire goes only to a node that votes, and only for the known record. A node that
- *          does not vote gets no heal and no backfill either. An extend would count on that node,
- *          while another client may still count the node's earlier vote. Extends go to all nodes: a
- *          key that exists was set after the last loss, or is a copy that expires within the
- *          quarantine. For that reason a lease is attached only on nodes that vote.
+ *   GRD-4. An acquire goes only to a node that votes, and only for the known record. Other nodes
+ *          get no heal and no backfill either: an extend would count the new key, while another
+ *          client may still count the node's earlier vote. Extends go to all nodes. An existing key
+ *          was set after the last loss, or is a copy that expires within the quarantine. For that
+ *          reason a lease is attached only on nodes that vote.
  *          The script that takes the lock proves on the server that the record is still true:
  *            - The hash. The script's text has the hash of the record, so that a server with a copy
- *              of the record does not know the script. It is the hash of the whole record, because
- *              a client with an older record could send the server the script. A script that is
- *              sent as text also checks the run_id.
+ *              of the record does not know the script. The hash covers the whole record. Otherwise
+ *              a client with an older record could send the server the same script. A script that
+ *              is sent as text also checks the run_id.
  *            - The seal. A server that kept scripts over a restart (before version 7), or was a
- *              replica with fewer keys, knows the script nevertheless. The seal proves that the
- *              record, and all keys since, have been in this process's memory: a full
- *              resynchronisation, a restart and a snapshot break it, and the script that replaces
+ *              replica with fewer keys, knows the script nevertheless. The seal proves that this
+ *              process has kept the record, and all keys since, in memory. A full
+ *              resynchronisation, a restart and a snapshot break the seal. The script that replaces
  *              the record deletes it.
  *            - The replication history. A master that becomes a replica, lags, and is promoted
  *              again keeps the seal. The history changes with a promotion, and differs while the
- *              server is a replica. An acquire may omit the history for 0.1 s after it was
- *              confirmed: Q exceeds the longest life of a key by 2 s for the clocks, and by at
- *              least 0.3 s more. A heal, a backfill and a text always compare it, because a node
- *              may execute them late. (The server that was master meanwhile has created a record,
- *              too, and votes only Q later.)
+ *              server is a replica. An acquire omits the history for 0.1 s after its last
+ *              confirmation. Q is long enough for that: besides the 2 s for the clocks, it exceeds
+ *              the longest life of a key by at least 0.3 s. A heal, a backfill and a text always
+ *              compare it, because a node may execute them late. (The server that was master
+ *              meanwhile has created a record, too, and votes only Q later.)
  *   GRD-5. If the record differs, or the script is unknown, the node is checked again (GRD-1) on
  *          the same connection. Before that, the script is never sent as text.
  *   GRD-6. The watch receives each reply with the node's clock. After a step, keys may have expired

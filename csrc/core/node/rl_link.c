@@ -7,9 +7,8 @@
  *
  * A connection ends if it cannot be made in time, if the peer closes it or breaks the protocol, or
  * if replies are outstanding and no byte arrives for 3 s, however long keys live: all locks of the
- * client share it. It does not end because an attempt timed out: a release on a new connection can
- * overtake the SET that it undoes; on the old one it cannot. (rl_release.c treats a silent
- * connection.)
+ * client share it. An attempt that times out ends no connection: on a new one, its release
+ * could overtake its SET. (rl_release.c treats a silent connection.)
  *
  * The first command of a connection sends a script as text (EVAL), later ones by its hash
  * (EVALSHA). The node reads them in this order. If the text fails, or the node forgets the script,
@@ -17,22 +16,25 @@
  *
  * The handshake is a list of steps, sent at once. Each has one reply:
  *   1. AUTH [user] password, if there is a password. Must succeed. A caller-supplied login is
- *      overwritten as soon as possible: in the output when it is sent, its copy, which filters
- *      errors, after the handshake.
+ *      overwritten in the output when it is sent. Its copy, which masks it in errors, is
+ *      overwritten after the handshake.
  *   2. SELECT db, unless it is 0. Must succeed: a lock in another database locks nothing.
  *   3. CLIENT SETNAME, for the node's operators. It also proves that the connection answers before
  *      an operation depends on it: a stopped node that accepts connections delays no operation. Any
  *      reply suffices, unless it refuses the connection. After an unexpected reply, EXISTS proves
  *      that replies match commands: no reply to EXISTS looks like that of a SET. If the peer closes
- *      the connection at CLIENT SETNAME, the next one sends EXISTS instead. A node that ends closes
- *      it, too: a refused connection restores CLIENT SETNAME. A proxy may drop the command: if only
- *      this reply is missing on a connection, the next one sends EXISTS instead, too.
+ *      the connection at CLIENT SETNAME, the next one sends EXISTS instead. A node that stops
+ *      closes it, too. So after a refused connection the client sends CLIENT SETNAME again. A proxy
+ *      may drop the command: if only this reply is missing on a connection, the next one sends
+ *      EXISTS instead, too.
  *   4. CLIENT SETINFO, twice, for the node's operators: the name of the library, and its version.
- *      Any reply suffices. After an unexpected reply to CLIENT SETNAME, an error does not answer
- *      EXISTS: it may be the reply to CLIENT SETINFO. After such an error, or if the peer closes
- *      the connection at CLIENT SETINFO, the next one does not send it. Nor does one with EXISTS
- *      instead of CLIENT SETNAME, nor does one after a connection on which only this reply was
- *      missing. A refused connection restores it.
+ *      Any reply suffices. A connection omits the command
+ *        - if it sends EXISTS instead of CLIENT SETNAME;
+ *        - if the peer closed an earlier one at CLIENT SETINFO, or answered CLIENT SETNAME on it
+ *          and not all that followed;
+ *        - if an error answered EXISTS on an earlier one: that may be the reply to CLIENT SETINFO.
+ *          Such a connection ends.
+ *      After a refused connection the client sends the command again.
  *   5. The guard's script, if there is a guard (rl_guard.c), which reads the answer.
  *   6. SUBSCRIBE, for a subscriber (rl_subscriber.c). Then messages and answers to PING arrive.
  */

@@ -18,14 +18,14 @@
  *            - within hold_at_least
  *            - on a connection without an answer to the tries
  *          If the node notifies waiters, these releases use the script, too:
- *            - if no caller awaits them, or a ticket must be dequeued: a client that ends would
- *              never read the answer of EXISTS
+ *            - if no caller awaits them, because the client may end before it reads the answer of
+ *              EXISTS, or if they must dequeue a ticket
  *            - with a caller's token: another client may have taken the key with that token in
  *              between, and RELEASE_NOTIFY would delete it
  *   NAT-4. A node that refuses EVAL gets native commands for a minute: for extends, and for
  *          releases of one key outside hold_at_least.
- *   NAT-5. SET IFEQ may shorten a key, because the new life begins when the node executes it. So
- *          the client uses it under three rules (docs/safety.md):
+ *   NAT-5. SET IFEQ replaces the life of the key, and so may shorten it: in an extend by less than
+ *          is left, or executed after a later extend. Three rules prevent that (docs/safety.md):
  *            - The new end must cover the lease.
  *            - A SET IFEQ may be executed late if its connection ended before the answer, or if a
  *              proxy may have passed it on. Such a node gets no key and no extend for a longer

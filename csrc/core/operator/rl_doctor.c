@@ -4,9 +4,9 @@
  * SPDX-License-Identifier: MIT
  *
  *   DOC-1. A probe goes first: a script by a name that no node knows. The time of its answer is the
- *          round trip. It also shows the right to run scripts by their names. Before a search of
- *          keys the client awaits this answer: a server that reads two commands at once answers
- *          both when it has executed both.
+ *          round trip. It also shows the right to run scripts by their names. The client awaits
+ *          this answer before it searches keys. Otherwise a server that reads both commands at once
+ *          answers the probe only after the search.
  *   DOC-2. The examination is one script. It asks for the role, the settings and the clock. It
  *          tries each command that a lock or an inspection needs under a key that does not exist,
  *          so it changes nothing. Of commands that would change something it asks the ACL. The key

@@ -34,18 +34,18 @@
  *          enough nodes have expired. After the expiry the first sixteen waiters poll one after
  *          the other, in the order of their tickets. A poll repeats NTF-1. It restores a
  *          lost queue, notifies a first ticket that was not notified, and evicts an unresponsive
- *          one. A first ticket is unresponsive if two polls of another waiter in a row find the key
- *          free, and no ticket moved up in between. Waiters further back poll less often, and wait
- *          longer before they evict, so that the load does not grow with the number of waiters. If
- *          fewer nodes report a holder or another first ticket, the head tries as if there were no
- *          notifications.
+ *          one. A first ticket is unresponsive if two successive polls of another waiter find the
+ *          key free, and that waiter at the same place. Waiters further back poll less often, and
+ *          wait longer before they evict, so that the load does not grow with the number of
+ *          waiters. If fewer nodes report a holder or another first ticket, the head tries as if
+ *          there were no notifications.
  *   NTF-5. The head tries when enough nodes have notified it, or a little after the first
  *          notification. Without enough notifications it tries again 50 ms after its last attempt,
  *          plus a random time: at most max(50 ms, 4 x reply time of the quorum). Otherwise one node
- *          that lost a key would make all waiters try as fast as they can. If too few nodes denied
- *          the attempt for another holder to exist (votes were split, or are missing), the head
- *          waits its usual delay. Both delays are random: otherwise two clients that split the
- *          votes would notify each other by their releases, and split them again.
+ *          that lost a key would make all waiters try as fast as they can. If so few nodes denied
+ *          the attempt that no other client can hold the lock, the head waits its usual delay. Both
+ *          delays are random: otherwise two clients that split the votes would notify each other by
+ *          their releases, and split them again.
  *   NTF-6. After a successful acquire, the ticket belongs to the lease: the script that releases
  *          the lease also dequeues the ticket. A ticket of a semaphore is dequeued at once: the
  *          next release of another slot is for the next waiter. A node with a free slot notifies
@@ -70,9 +70,9 @@
  *          keys for it. A reservation lasts for one ttl of the waiter. Then the node lets the next
  *          waiter have them, because a holder of the other keys may extend its lease for ever. A
  *          waiter with reserved keys asks every 100 ms, and cannot be evicted meanwhile (NTF-4).
- *          Letting through: if the ticket is not first in some queue, the node notifies the next
- *          waiters of the keys that are free now. The ticket keeps its places. So no key is idle
- *          because of a waiter that waits for another key.
+ *          Letting through: if another ticket is first in one of the queues, the node notifies the
+ *          next waiters of the free keys. The ticket keeps its places. So no key is idle because of
+ *          a waiter that waits for another key.
  */
 #include "wait/rl_notify.h"
 

@@ -25,8 +25,8 @@
  *           got the lock, the new head waits before it tries (rl_notify.h): the resource is taken.
  *           Otherwise it takes over the ticket of the old head.
  *   WAIT-4. Without notifications, the head would notice a release of its own client only after its
- *           delay. So it tries right behind the release, but only for a few delays in a row:
- *           otherwise other clients would never get the lock.
+ *           delay. So it tries right behind the release. After a few delays in a row it stops doing
+ *           so: otherwise other clients would never get the lock.
  *
  * Copies of rl_waitlist_waits_alike(): check_waiting_alike() in csrc/test/sim/check_waiting.c.
  */

@@ -4,10 +4,10 @@
  * SPDX-License-Identifier: MIT
  *
  * The text is "redlock1." and URL-safe base64 of: the numbers (little-endian), the lengths, the
- * prefix, the resources, the token and a checksum. A lease with a fencing token begins with
- * "redlock2." and has it after the other 8-byte numbers. A lease with hold_at_least begins with
- * "redlock3.", with both "redlock4.". These two have two more numbers. The checksum detects
- * corruption. The nodes detect forgery, because they compare the token.
+ * prefix, the resources, the token and a checksum. The text of a lease with a fencing token begins
+ * with "redlock2.", and has the token after the other 8-byte numbers. With hold_at_least it begins
+ * with "redlock3.", or with "redlock4." if the lease has both, and has two more numbers. The
+ * checksum detects corruption. The nodes detect forgery, because they compare the token.
  */
 #include "wire/rl_handover.h"
 

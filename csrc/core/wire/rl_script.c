@@ -5,15 +5,15 @@
  *
  * Release: deletes the key only if it still has the token (specification, "Correct Implementation
  * with a Single Instance").
- * Extend: prolongs the key only if it still has the token. It never creates or shortens a key: a
- * shorter key on a minority would undermine the old deadline, which holds if the extend fails.
+ * Extend: prolongs the key only if it still has the token. It never creates or shortens a key. If
+ * the extend fails, the old deadline stands, and a shorter key would end before it.
  *
  * Several keys: a node takes all or none. A script is atomic, and checks all keys before it changes
  * one. Only a release treats each key separately: a missing key must not prevent the deletion of
  * the other keys.
  * Acquire: sets nothing if any key exists, whatever its token.
- * Heal: acquires for a confirmed lease. Keys that the node still has are no obstacle. It leaves
- * keys alone that live longer: a late heal may follow an extend.
+ * Heal: sets the missing keys of a confirmed lease, and prolongs the others. It shortens no key,
+ * because a late heal may follow an extend.
  *
  * With a fencing token (rl_fence.c) each key has a counter, which only grows. With a guard
  * (rl_guard.c) each node has a record. One script changes all of it or nothing: TAKE checks

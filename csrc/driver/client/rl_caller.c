@@ -36,10 +36,9 @@
  *          next thread that unlocks it posts as many more. If all were posted together, they would
  *          queue for the mutex (64 threads: 2.9 context switches for each acquire and release
  *          instead of 2.1). Signal handlers may delay the eight. So while callers are unposted, the
- *          poller polls for 1 ms at most. Then it sets the count of posted callers to 0, and posts
- *          the next ones. So does a sleeping caller after its time-out. Three kinds of callers are
- *          posted immediately: one that is woken to poll, all after redlock_client_wakeup(), and
- *          all if one of them checks after each turn.
+ *          poller polls for at most 1 ms. Then the poller, or a sleeping caller after its time-out,
+ *          posts the next ones. Three kinds of callers are posted immediately: one that is woken to
+ *          poll, all after redlock_client_wakeup(), and all if one of them checks after each turn.
  *   THR-7. While callers are arriving, new operations and bytes wait, and the last arriving caller
  *          sends for all. One turn often ends many operations, and their callers begin the next
  *          ones. If each caller sent immediately, the nodes would get single commands instead of

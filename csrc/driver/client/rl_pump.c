@@ -1,5 +1,5 @@
 /*
- * What every driver does between input and waiting: steps 2 to 4 of rl_core.h.
+ * The steps 2 to 4 of rl_core.h, which all drivers share.
  *
  * SPDX-License-Identifier: MIT
  */

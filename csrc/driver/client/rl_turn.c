@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: MIT
  *
  * redlock_client_process():
- *   1. read the sockets that are ready into the core; once more after this process was held up,
- *      because an unread reply is no silence of its node;
+ *   1. read the ready sockets into the core. If this process was held up, read them once more: a
+ *      node with an unread reply is not silent;
  *   2. note the time. Most replies end no round and make nothing due: then the turn ends here.
  *      Else let the core do what is due;                                (rl_pump.c)
  *   3. open and close sockets as the core wants;

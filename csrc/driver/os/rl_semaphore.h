@@ -3,9 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * Where possible it is not a condition: a thread that wakes from a condition locks the mutex as
- * contended. Each unlock after that costs a system call: with 64 threads two of seven for each pair
- * of acquire and release.
+ * Where possible it is no condition variable. A thread that wakes from one marks the mutex as
+ * contended, and each later unlock costs a system call.
  */
 #ifndef RL_SEMAPHORE_H
 #define RL_SEMAPHORE_H
