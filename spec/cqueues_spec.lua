@@ -162,7 +162,7 @@ describe("redlock.cqueues", function()
     end
     run(function()
       local busy = "'r' has an operation in flight"
-      mistake(function() local got = lock:acquire({ ttl = 3 }) return got end, "option 'ttl' must be longer")
+      mistake(function() local got = lock:acquire({ ttl = 3 }) return got end, "option 'ttl' must be at least 4 ms")
       cqueues.running():wrap(function() lock:acquire() end)
       repeat cqueues.poll(0.001) until tostring(lock):find("acquiring", 1, true)
       mistake(function() local got = lock:acquire() return got end, busy)

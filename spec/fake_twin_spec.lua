@@ -180,6 +180,8 @@ describe("redlock.fake", function()
       hold = function(client) return client:new_lock("r", { max_hold = 5 }) end,
       kept = function(client) return client:new_lock("r", { hold_at_least = 40000 }) end,
       short = function(client) return client:new_lock("r", { ttl = 2 }) end,
+      short_for_drift = function(client) return client:new_lock("r", { ttl = 299, drift_factor = 0.99 }) end,
+      short_extend = function(client) return client:new_lock("r"):extend(3) end,
       result = function(client) return client:new_lock("r"):result() end,
       check = function(client) return client:new_lock("r"):check() end,
       not_held = function(client) return client:new_lock("r"):release() end,

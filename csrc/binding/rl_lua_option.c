@@ -266,17 +266,18 @@ int rl_lua_read_lease_options(lua_State *L, int index, redlock_options *given, i
 
 int rl_lua_lease_is_empty(const rl_options *above, const redlock_options *given, char *message,
                           size_t size) {
-  rl_options options = *above;
+  redlock_duration ttl_us = given->ttl_us != 0 ? given->ttl_us : above->ttl_us;
+  double factor = given->drift_factor == 0.0 ? above->drift_factor : given->drift_factor;
 
-  if (rl_options_read(&options, given) != NULL ||
-      rl_validity_deadline(0, options.ttl_us, options.drift_factor) >= REDLOCK_MILLISECONDS)
+  if (rl_option_wrong(&rl_options_of_lock, given) != NULL ||
+      !rl_options_lease_is_empty(above, given))
     return 0;
-  (void)snprintf(
-      message, size,
-      "option 'ttl' must be longer: %.14g ms leave no lease after the allowance for clock "
-      "drift, which is %.14g ms",
-      (double)options.ttl_us / MILLISECOND,
-      (double)rl_validity_drift(options.ttl_us, options.drift_factor) / MILLISECOND);
+  factor = factor < 0.0 ? 0.0 : factor;
+  (void)snprintf(message, size,
+                 "option 'ttl' must be at least %.14g ms, got %.14g: at least 1 ms must be left "
+                 "after the allowance for clock drift, which is ttl x %.14g + 2 ms",
+                 (double)rl_validity_least_ttl(factor) / MILLISECOND, (double)ttl_us / MILLISECOND,
+                 factor);
   return 1;
 }
 

@@ -273,8 +273,8 @@ typedef struct redlock_transport redlock_transport; /* redlock_tls.h has one */
  * duration is at most 366 days.
  */
 typedef struct redlock_options {
-  /* Length of the lease. Rounded down to whole milliseconds. Must exceed the drift allowance
-     [10 s]. */
+  /* Length of the lease. Rounded down to whole milliseconds. Must exceed the drift allowance by
+     1 ms: at least 4 ms with the default drift_factor [10 s]. */
   redlock_duration ttl_us;
   /* Attempts after the first, at most 1000000, or REDLOCK_RETRIES_NONE. An attempt after a
      notification counts. A waiter that nodes notify gives up after retry_count x retry_delay_us.

@@ -91,9 +91,9 @@ end
 
 function starters.extend(self, ttl, of_loop, level)
   local guard = self.client.guard
-  if guard and (ttl or 0) + self.options.lock_delay > guard then
-    misuse(level + 1, "'%s': %s", message.resources(self.resources), option.TOO_LONG)
-  end
+  local wrong = ttl and option.too_short(ttl, self.options.drift_factor)
+    or guard and (ttl or 0) + self.options.lock_delay > guard and option.TOO_LONG
+  if wrong then misuse(level + 1, "'%s': %s", message.resources(self.resources), wrong) end
   return operation.extend(self, ttl, of_loop)
 end
 

@@ -26,6 +26,17 @@ function option.drift(ttl, factor)
   return ttl * factor + GRANULARITY
 end
 
+-- Returns the least ttl of which 1 ms is left without its drift.
+local function least_ttl(factor)
+  local ttl = floor((1 + GRANULARITY) / (1 - factor))
+  return ttl - option.drift(ttl, factor) < 1 and ttl + 1 or ttl
+end
+
+--- Returns nil, or why a ttl is too short to be that of an extend.
+function option.too_short(ttl, factor)
+  return ttl < least_ttl(factor) and option.TOO_SHORT or nil
+end
+
 --- Returns for how long the keys must live after the grant so that they last for hold_at_least; 0
 --- without it.
 function option.hold(options)
@@ -36,10 +47,10 @@ end
 -- Returns nil, or why the options cannot be used. `own` are those of the lowest level, which may be
 -- the client's.
 local function complaint(options, own, of_client)
-  local drift = option.drift(options.ttl, options.drift_factor)
-  if options.ttl - drift < 1 then
-    return ("option 'ttl' must be longer: %.14g ms leave no lease after the allowance for clock drift, which is "
-      .. "%.14g ms"):format(options.ttl, drift)
+  if option.too_short(options.ttl, options.drift_factor) then
+    return ("option 'ttl' must be at least %.14g ms, got %.14g: at least 1 ms must be left after the allowance for "
+      .. "clock drift, which is ttl x %.14g + 2 ms"):format(least_ttl(options.drift_factor), options.ttl,
+      options.drift_factor)
   end
   if not of_client and not options.auto_extend and ((own.extend_every or 0) > 0 or (own.max_hold or 0) > 0) then
     return "options 'extend_every' and 'max_hold' need option 'auto_extend'"
@@ -118,6 +129,8 @@ end
 
 option.SEVERAL = "permits: a lock with several resources is no semaphore; make a lock with permits for each resource"
 option.SUPPLIED = "permits: an acquire of a semaphore supplies no token"
+option.TOO_SHORT = "ttl must be at least 1 ms more than the drift allowance, which is ttl x drift_factor + 2 ms: "
+  .. "at least 4 ms with the default drift_factor"
 option.TOO_LONG = "ttl and lock_delay together are more than the guard's max_ttl"
 option.TOO_LONG_TO_HOLD = "hold_at_least, its drift and lock_delay together are more than the guard's max_ttl"
 

@@ -33,7 +33,7 @@
 --- Locks on up to 8 resources, re-entrant ones and those with a caller-supplied token wait in the
 --- same queues. A lock on more resources polls.
 ---@class redlock.LockOptions
----@field ttl? redlock.Milliseconds length of the lease, at least 4; default 10000
+---@field ttl? redlock.Milliseconds length of the lease, at least 4 with the default drift_factor; default 10000
 ---@field retry_count? integer largest number of attempts after the first; default 3, or no limit if `wait` is set
 ---@field retry_delay? redlock.Milliseconds pause between two attempts; default 200
 ---@field retry_jitter? redlock.Milliseconds each pause is longer or shorter by up to this; default 100

@@ -39,3 +39,11 @@ redlock_duration rl_validity_life(redlock_duration lasts_us, double drift_factor
   return exact < (double)RL_VALIDITY_LIFE_MAX_US ? (redlock_duration)exact + 1
                                                  : RL_VALIDITY_LIFE_MAX_US;
 }
+
+redlock_duration rl_validity_least_ttl(double drift_factor) {
+  redlock_duration life_us = rl_validity_life(REDLOCK_MILLISECONDS, drift_factor);
+  redlock_duration ttl_us = rl_time_ms_down(life_us) * REDLOCK_MILLISECONDS;
+  return rl_validity_deadline(0, ttl_us, drift_factor) >= REDLOCK_MILLISECONDS
+             ? ttl_us
+             : ttl_us + REDLOCK_MILLISECONDS;
+}

@@ -28,4 +28,7 @@ redlock_time rl_validity_deadline(redlock_time start_us, redlock_duration ttl_us
  */
 redlock_duration rl_validity_life(redlock_duration lasts_us, double drift_factor);
 
+/* Returns the least ttl, in whole milliseconds, of which 1 ms is left without its drift. */
+redlock_duration rl_validity_least_ttl(double drift_factor);
+
 #endif

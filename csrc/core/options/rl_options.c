@@ -72,10 +72,20 @@ static rl_label rl_options_over_label(rl_label above, const char *own) {
 #define RL_OPTIONS_OVER_CHOICE rl_options_over_number
 #define RL_OPTIONS_OVER_FACTOR rl_options_over_factor
 
+bool rl_options_lease_is_empty(const rl_options *above, const redlock_options *own) {
+  redlock_duration ttl_us = rl_options_over_duration(above->ttl_us, own->ttl_us);
+  double factor = rl_options_over_factor(above->drift_factor, own->drift_factor);
+  return ttl_us < rl_validity_least_ttl(factor);
+}
+
 const char *rl_options_read(rl_options *options, const redlock_options *own) {
   const char *wrong = rl_option_wrong(&rl_options_of_lock, own);
   if (wrong != NULL) {
     return wrong;
+  }
+  if (rl_options_lease_is_empty(options, own)) {
+    return "ttl must be at least 1 ms more than the drift allowance, which is ttl x drift_factor + "
+           "2 ms: at least 4 ms with the default drift_factor";
   }
 #define RL_OPTIONS_OVER(name, kind, field, low, high, also, fallback, must)                        \
   options->field = RL_OPTIONS_OVER_##kind(options->field, own->field);

@@ -37,6 +37,12 @@ void rl_options_default(rl_options *options);
 bool rl_options_equal(const rl_options *a, const rl_options *b);
 
 /*
+ * Returns true if the ttl of valid options |own|, below the level |above|, leaves less than 1 ms
+ * after the drift allowance.
+ */
+bool rl_options_lease_is_empty(const rl_options *above, const redlock_options *own);
+
+/*
  * Overrides |options|, those of the level above, by the fields of |own| that are not 0. Returns
  * NULL. If a field is wrong: changes nothing, and returns a static sentence that names the field.
  */

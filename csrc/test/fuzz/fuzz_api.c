@@ -23,7 +23,7 @@ static redlock_options fuzz_api_options(fuzz_input *input) {
   options.retry_count = fuzz_byte(input) % 2 == 0 ? REDLOCK_RETRIES_NONE : 1;
   options.retry_delay_us = REDLOCK_DURATION_NONE;
   options.retry_jitter_us = REDLOCK_DURATION_NONE;
-  options.ttl_us = REDLOCK_MILLISECONDS * (1 + (redlock_duration)fuzz_byte(input) * 8);
+  options.ttl_us = REDLOCK_MILLISECONDS * (4 + (redlock_duration)fuzz_byte(input) * 8);
   return options;
 }
 

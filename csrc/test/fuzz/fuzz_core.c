@@ -59,7 +59,7 @@ static redlock_options fuzz_core_options(fuzz_input *input) {
   if (options.wait_us == 0) {
     options.wait_us = REDLOCK_DURATION_NONE;
   }
-  options.ttl_us = bits & 8 ? REDLOCK_MILLISECONDS * (1 + (redlock_duration)fuzz_byte(input))
+  options.ttl_us = bits & 8 ? REDLOCK_MILLISECONDS * (4 + (redlock_duration)fuzz_byte(input))
                             : 10 * REDLOCK_SECONDS;
   options.lock_delay_us = bits & 16 ? 5 * REDLOCK_SECONDS : 0;
   options.node_timeout_us = bits & 32 ? REDLOCK_SECONDS : 0;

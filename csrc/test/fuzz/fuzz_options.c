@@ -64,6 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   redlock_time deadline_us = rl_validity_deadline(random, read.ttl_us, read.drift_factor);
   fuzz_require(deadline_us >= random);
   fuzz_require(deadline_us - random <= read.ttl_us);
+  fuzz_require(rl_validity_deadline(0, read.ttl_us, read.drift_factor) >= 1000);
   fuzz_require(rl_validity_drift(read.ttl_us, read.drift_factor) >= 2000);
   return 0;
 }

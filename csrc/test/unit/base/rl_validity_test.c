@@ -66,6 +66,19 @@ TEST(deadline_is_start_plus_ttl_less_drift) {
   }
 }
 
+TEST(least_ttl_leaves_a_millisecond) {
+  static const double factors[] = {0.0, 0.01, 0.249, 0.25, 0.2501, 0.5, 0.9, 0.99, 0.999999};
+  for (unsigned i = 0; i < COUNT_OF(factors); i++) {
+    redlock_duration least_us = rl_validity_least_ttl(factors[i]);
+    assert_int_equal(least_us % MS, 0);
+    assert_true(rl_validity_deadline(0, least_us, factors[i]) >= MS);
+    assert_true(rl_validity_deadline(0, least_us - MS, factors[i]) < MS);
+  }
+  assert_int_equal(rl_validity_least_ttl(0.0), 3 * MS);
+  assert_int_equal(rl_validity_least_ttl(0.01), 4 * MS);
+  assert_true(rl_validity_least_ttl(1.0 - 1e-16) > REDLOCK_TTL_MAX_US);
+}
+
 TEST(longer_ttl_never_gives_an_earlier_deadline) {
   redlock_time before_us = 0;
   for (redlock_duration ttl_us = 0; ttl_us < 20000; ttl_us++) {

@@ -141,23 +141,23 @@ TEST(expired_message_names_the_cause) {
 }
 
 TEST(message_names_a_ttl_without_validity) {
-  redlock_options options = fake_once();
-  options.ttl_us = 2 * MS;
   fake_world *world = fake_world_new(1);
-  rl_lock *lock = start(world, KEY, &options);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  world->core.options.ttl_us = 2 * MS; /* An attached lease may be so short. */
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
+  fake_turn(world);
   assert_message(lock, "'orders:42': a ttl of 2 ms leaves nothing after the drift allowance");
 }
 
 /* The votes of the operation before have nothing to do with this one. */
 TEST(message_names_a_ttl_without_validity_after_a_success) {
-  redlock_options options = fake_once();
   fake_world *world = fake_world_new(1);
-  rl_lock *lock = start(world, KEY, NULL);
-  fake_settle(world);
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_OK);
   fake_settle(world);
-  options.ttl_us = 2 * MS;
-  assert_error(rl_lock_acquire(lock, world->now_us, &options, false), REDLOCK_OK);
+  world->core.options.ttl_us = 2 * MS;
+  assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_EXPIRED);
   assert_message(lock, "'orders:42': a ttl of 2 ms leaves nothing after the drift allowance");

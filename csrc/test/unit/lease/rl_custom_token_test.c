@@ -137,10 +137,10 @@ TEST(refused_acquire_uses_token_up) {
 }
 
 TEST(acquire_that_ends_before_sending_uses_token_up) {
-  redlock_options options = {.ttl_us = 2 * MS};
   for (unsigned cancelled = 0; cancelled <= 1; cancelled++) {
     world = fake_world_new(1);
-    lock = lock_with_token(cancelled ? NULL : &options);
+    lock = lock_with_token(NULL);
+    world->core.options.ttl_us = cancelled ? 10 * SECONDS : 2 * MS;
     assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
     if (cancelled) {
       rl_lock_cancel(lock, world->now_us, REDLOCK_E_CANCELLED);

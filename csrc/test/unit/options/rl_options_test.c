@@ -125,7 +125,9 @@ TEST(every_duration_has_both_ends) {
     durations++;
     assert_true(row->low > 0 && row->high == REDLOCK_TTL_MAX_US);
     *field = row->low;
-    check(&options, "");
+    if (strcmp(row->name, "ttl") != 0) { /* ttl_without_a_lease_is_refused has its least value. */
+      check(&options, "");
+    }
     if (row->low > 1) {
       *field = row->low - 1;
       check(&options, row->sentence);
@@ -166,6 +168,29 @@ TEST(wrong_option_is_named) {
   }
 }
 
+TEST(ttl_without_a_lease_is_refused) {
+  static const char SHORT[] =
+      "ttl must be at least 1 ms more than the drift allowance, which is ttl x drift_factor + "
+      "2 ms: at least 4 ms with the default drift_factor";
+  static const struct {
+    redlock_duration ttl_us;
+    double factor;
+    const char *wrong;
+  } cases[] = {{1 * MS, 0.0, SHORT},
+               {3 * MS + 999, 0.0, SHORT},
+               {4 * MS, 0.0, ""},
+               {2 * MS, REDLOCK_DRIFT_NONE, SHORT},
+               {3 * MS, REDLOCK_DRIFT_NONE, ""},
+               {299 * MS, 0.99, SHORT},
+               {300 * MS, 0.99, ""}};
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    redlock_options options = {.ttl_us = cases[i].ttl_us, .drift_factor = cases[i].factor};
+    check(&options, cases[i].wrong);
+  }
+  redlock_options drifts = {.drift_factor = 0.9999}; /* The ttl is the default. */
+  check(&drifts, SHORT);
+}
+
 TEST(retry_count_has_both_ends) {
   static const struct {
     int count;
@@ -183,7 +208,7 @@ TEST(drift_factor_is_less_than_1) {
   static const double good[] = {0.0, -0.0, 0.01, 0.5, 0.999999, REDLOCK_DRIFT_NONE};
   const double bad[] = {-0.000001, 1.0, 2.0, (double)INFINITY, (double)-INFINITY, (double)NAN};
   for (unsigned i = 0; i < COUNT_OF(good); i++) {
-    redlock_options options = {.drift_factor = good[i]};
+    redlock_options options = {.ttl_us = REDLOCK_TTL_MAX_US, .drift_factor = good[i]};
     check(&options, "");
   }
   for (unsigned i = 0; i < COUNT_OF(bad); i++) {
@@ -193,13 +218,13 @@ TEST(drift_factor_is_less_than_1) {
 }
 
 TEST(ttl_counts_in_whole_milliseconds) {
-  redlock_options options = {.ttl_us = 1999};
+  redlock_options options = {.ttl_us = 5999};
   rl_options read = defaults();
   assert_null(rl_options_read(&read, &options));
-  assert_int_equal(read.ttl_us, 1000);
-  options.ttl_us = 2000;
+  assert_int_equal(read.ttl_us, 5000);
+  options.ttl_us = 6000;
   assert_null(rl_options_read(&read, &options));
-  assert_int_equal(read.ttl_us, 2000);
+  assert_int_equal(read.ttl_us, 6000);
 }
 
 TEST(attempts_follow_from_retry_count_and_wait) {
