@@ -57,9 +57,14 @@ is_named() {
 }
 
 # Prints the texts that select the tests of the source file $1: its name without "_test" and
-# "_spec", or, if no job is called so, the suites that use its directory.
+# "_spec", or, if no job is called so, the suites that use its directory. Of the product also the
+# specs that compare tables and values with their copies.
 tests_of_file() {
-  local name=${1##*/}
+  local name=${1##*/} spec
+  case $1 in csrc/core/* | csrc/include/* | lua/*)
+    for spec in option_table_spec quoted_values_spec fake_twin_spec; do ! is_named "$spec" || echo "$spec"; done
+    ;;
+  esac
   name=${name%.*}
   name=${name%_test}
   name=${name%_spec}

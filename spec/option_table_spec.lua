@@ -176,6 +176,38 @@ describe("the table of options", function()
     end
   end)
 
+  -- Returns the defaults of the table in the words of C, by field.
+  local function defaults_in_c()
+    local defaults = {}
+    local options = read("csrc/core/options/rl_option_table.h")
+    for field, default in options:gmatch("X%([%w_]+, FLAG, ([%w_]+), 0, 0, 0, ([%w_]+)") do
+      defaults[field] = default
+    end
+    for _, option in ipairs(core.options.lock) do
+      local default = option.default
+      if default and option.kind == "duration" then
+        defaults[option.field] = ("%.14g %s"):format(default < 1000 and default or default / 1000,
+          default < 1000 and "ms" or "s")
+      elseif default then
+        defaults[option.field] = ("%.14g"):format(default)
+      end
+    end
+    return defaults
+  end
+
+  it("redlock_h_and_c_md_have_the_defaults_of_the_table", function()
+    local header = read("csrc/include/redlock.h")
+    local rows = table_rows("docs/c.md", "| field | in Lua | default | \"none\" |")
+    local count = 0
+    for field, default in pairs(defaults_in_c()) do
+      local before = header:match("typedef struct redlock_options {(.-)[ *]" .. field .. ";")
+      assert.are.equal(default, before:match(".*%[([^%]]+)%]%. %*/"), field .. " in redlock.h")
+      assert.are.equal(default, rows[field]:match("^[^|]*| `?([^|`]*)`? |"), field .. " in docs/c.md")
+      count = count + 1
+    end
+    assert.is_true(count > 8)
+  end)
+
   it("lua_options_have_the_bounds_of_the_table", function()
     local redlock = require "redlock"
     local client = redlock.new({ "127.0.0.1:1" })
@@ -247,6 +279,10 @@ describe("the list of codes", function()
     for code in pairs(codes) do
       assert.is_truthy(page:find("_" .. code:upper() .. "`", 1, true), code)
       assert.is_truthy(header:find("REDLOCK_E_" .. code:upper() .. " = ", 1, true), code)
+    end
+    local rows = read("csrc/core/base/rl_error.h")
+    for name in header:gmatch("(REDLOCK_E_[%u_]+) = ") do
+      assert.is_truthy(rows:find("X(" .. name .. ",", 1, true), name .. " is not in rl_error.h")
     end
   end)
 end)

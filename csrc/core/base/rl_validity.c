@@ -12,8 +12,8 @@
  * of step 1, and never again from a later reading. Otherwise a pause of this process between two
  * readings could lengthen the lease (docs/design.md, "the deadline").
  *
- * Copies of the drift: option.drift() in lua/redlock/fake_option.lua; csrc/test/sim/sim_network.c,
- * check_renewal.c and (with 1 ms more) check_validity.c; csrc/test/model/replay_world.c.
+ * Copies of the drift: option.drift() in lua/redlock/fake_option.lua; check_renewal.c and (with
+ * 1 ms more) check_validity.c in csrc/test/sim; csrc/test/model/replay_world.c.
  */
 #include "base/rl_validity.h"
 

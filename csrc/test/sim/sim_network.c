@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rl_validity.h"
 #include "grow.h"
 #include "sim.h"
 #include "sim_trace.h"
@@ -60,7 +61,7 @@ static void sim_stream_reset(sim_stream *stream) {
 uint64_t sim_network_boundary(sim *s, sim_random *random) {
   const sim_config *config = &s->config;
   uint64_t ttl_us = config->ttl_us[sim_below(random, 2)];
-  uint64_t drift_us = (uint64_t)((double)ttl_us * config->drift_factor) + 2000;
+  uint64_t drift_us = rl_validity_drift(ttl_us, config->drift_factor);
   uint64_t around_us = sim_below(random, 10000);
   uint64_t delay_us;
   switch (sim_below(random, 7)) {
