@@ -639,7 +639,7 @@ static int lock_tostring(lua_State *L) {
   remaining = redlock_lock_remaining(self->lock) / REDLOCK_MILLISECONDS;
   if (rl_handle_pending(self->lock))
     (void)snprintf(text, sizeof text, "redlock.lock %s (%s)", name,
-                   rl_operation_gerund(self->operation));
+                   rl_operation_words_of[self->operation].gerund);
   else if (remaining > 0)
     (void)snprintf(text, sizeof text, "redlock.lock %s (held, %llu ms left)", name,
                    (unsigned long long)remaining);

@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "base/rl_random.h"
-#include "lease/rl_acquire.h"
 #include "lease/rl_attach.h"
 #include "lease/rl_extend.h"
 #include "lease/rl_fence.h"
@@ -28,19 +27,12 @@
 #include "lease/rl_twin.h"
 #include "lock/rl_events.h"
 #include "lock/rl_round.h"
-#include "operator/rl_bootstrap.h"
-#include "operator/rl_doctor.h"
-#include "operator/rl_force.h"
-#include "operator/rl_inspect.h"
+#include "lock/rl_steps.h"
 #include "rl_dispatch.h"
 #include "wait/rl_subscriber.h"
 
-static const rl_steps *const rl_core_steps[] = {
-    [RL_OPERATION_ACQUIRE] = &rl_acquire_steps,     [RL_OPERATION_EXTEND] = &rl_extend_steps,
-    [RL_OPERATION_RELEASE] = &rl_release_steps,     [RL_OPERATION_INSPECT] = &rl_inspect_steps,
-    [RL_OPERATION_FORCE_RELEASE] = &rl_force_steps, [RL_OPERATION_DOCTOR] = &rl_doctor_steps,
-    [RL_OPERATION_BOOTSTRAP] = &rl_bootstrap_steps,
-};
+#define RL_CORE_STEPS(operation, name, ...) [RL_OPERATION_##operation] = &rl_##name##_steps,
+static const rl_steps *const rl_core_steps[] = {RL_OPERATIONS(RL_CORE_STEPS)};
 
 static const rl_upper rl_core_upper = {
     .steps = rl_core_steps,

@@ -159,7 +159,7 @@ static void rl_message_unavailable(rl_message *message, const rl_lock *lock) {
     yes += quorum->denied + quorum->unsent;
   }
   rl_message_add(message, ": %u of %u nodes %s (%u needed): ", yes, nodes,
-                 rl_operation_done(operation), rl_core_quorum(lock->core, operation));
+                 rl_operation_words_of[operation].done, rl_core_quorum(lock->core, operation));
   rl_message_quarantined(message, lock);
   rl_message_nodes(message, lock, RL_COUNT_FAILED | RL_COUNT_DENIED, true);
 }

@@ -22,8 +22,6 @@
  *          late as possible: a majority, at its shortest latencies, can still answer within the
  *          budget (rl_pause_last_attempt_at()).
  */
-#include "lease/rl_acquire.h"
-
 #include "base/rl_validity.h"
 #include "base/rl_word.h"
 #include "lease/rl_attach.h"

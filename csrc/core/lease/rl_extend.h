@@ -8,8 +8,6 @@
 
 #include "lock/rl_steps.h"
 
-extern const rl_steps rl_extend_steps;
-
 /*
  * For rl_upper: a node votes after the decision. EXT-4: heals a node that denies an extended key.
  * EXT-5: ends a lease that too many nodes deny, after a failed extend.

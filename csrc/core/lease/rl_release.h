@@ -95,6 +95,4 @@ uint32_t rl_release_due(const struct rl_core *core);
 /* Empties the list without releasing anything: a forked child. */
 void rl_release_reset(struct rl_core *core);
 
-extern const rl_steps rl_release_steps;
-
 #endif

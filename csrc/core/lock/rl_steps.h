@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A new operation brings a table of its steps. rl_core_init() passes all tables, so this layer
- * includes no header of an operation.
+ * A new operation brings a table of its steps, rl_NAME_steps. rl_core_init() passes all tables, so
+ * this layer includes no header of an operation.
  */
 #ifndef RL_STEPS_H
 #define RL_STEPS_H
@@ -88,6 +88,10 @@ typedef struct rl_steps {
   /* Ends requests besides the votes with the reason |missed|: the round has timed out. */
   void (*timed_out)(rl_lock *lock, const char *missed);
 } rl_steps;
+
+#define RL_STEPS_DECLARE(operation, name, ...) extern const rl_steps rl_##name##_steps;
+RL_OPERATIONS(RL_STEPS_DECLARE)
+#undef RL_STEPS_DECLARE
 
 /* Functions of the layers above. */
 typedef struct rl_upper {

@@ -9,8 +9,6 @@
  *   BOOT-2. Each node replaces its record by one that is so old that the node may vote.
  *   BOOT-3. The bootstrap succeeds if as many nodes may vote as an acquire needs.
  */
-#include "operator/rl_bootstrap.h"
-
 #include "lease/rl_guarding.h"
 #include "node/rl_guard.h"
 #include "operator/rl_ask.h"

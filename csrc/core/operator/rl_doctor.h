@@ -12,6 +12,4 @@
 /* Returns the answers of the nodes; NULL if no examination of the lock has ended. */
 const rl_doctor *rl_doctor_of(const rl_lock *lock);
 
-extern const rl_steps rl_doctor_steps;
-
 #endif

@@ -12,8 +12,6 @@
  *   FORCE-3. The lock is released if a majority has deleted the key or lacks it, and at least one
  *            node has deleted it.
  */
-#include "operator/rl_force.h"
-
 #include "node/rl_link_queue.h"
 #include "operator/rl_ask.h"
 
@@ -49,7 +47,7 @@ static void rl_force_decide(rl_lock *lock, redlock_time now_us) {
   }
 }
 
-const rl_steps rl_force_steps = {
+const rl_steps rl_force_release_steps = {
     .wrong = rl_force_wrong,
     .send = rl_force_send,
     .send_again = rl_force_send_again,

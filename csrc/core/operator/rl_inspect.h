@@ -38,6 +38,4 @@ const rl_inspected *rl_inspect_holder(const rl_lock *lock, redlock_duration *ttl
 /* INSP-5. Returns the fencing token of |holder|, of rl_inspect_holder(); 0: none, or not known. */
 uint64_t rl_inspect_holder_fence(const rl_lock *lock, const rl_inspected *holder);
 
-extern const rl_steps rl_inspect_steps;
-
 #endif

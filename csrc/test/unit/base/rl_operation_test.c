@@ -18,7 +18,7 @@ TEST(every_operation_has_its_gerund) {
                                         "asking for the doctor",
                                         "making the nodes ready"};
   for (unsigned i = 0; i < COUNT_OF(all); i++) {
-    assert_string_equal(rl_operation_gerund(all[i]), gerunds[i]);
+    assert_string_equal(rl_operation_words_of[all[i]].gerund, gerunds[i]);
   }
-  assert_string_equal(rl_operation_gerund(RL_OPERATION_NONE), "idle");
+  assert_string_equal(rl_operation_words_of[RL_OPERATION_NONE].gerund, "idle");
 }

@@ -8,7 +8,7 @@
 #include "lease/rl_attach.h"
 #include "lifecycle/rl_detach.h"
 #include "lock/rl_round.h"
-#include "operator/rl_force.h"
+#include "lock/rl_steps.h"
 
 #include "lease_world.h"
 

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "operator/rl_bootstrap.h"
+#include "lock/rl_steps.h"
 
 #include "guarded_world.h"
 

@@ -4,7 +4,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "lease/rl_acquire.h"
+#include "lock/rl_steps.h"
 #include "waiting_world.h"
 
 /* Nodes on which another client holds the key for good. */
