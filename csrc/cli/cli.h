@@ -45,8 +45,6 @@ struct cli_settings {
   cli_text *texts;
   redlock_settings client; /* its |options| are the next field */
   redlock_options options;
-  redlock_duration max_hold_us;   /* 0 = unlimited */
-  redlock_duration hold_for_us;   /* 0 = none */
   redlock_duration kill_after_us; /* of run */
   int on_lost;                    /* of run; CLI_ON_LOST_... */
   bool strict;                    /* of run */
@@ -60,6 +58,7 @@ struct cli_settings {
   char **operands;         /* of |line|: the verb's name and its operands; ended by NULL */
   char key_password[1025]; /* from a file; or empty */
   char label[REDLOCK_LABEL_MAX + 1]; /* the default of --label */
+  char name[128]; /* the first operand as printable text: of most verbs, the name of the lock */
 };
 
 /* Reads the command line and the environment. Returns -1, or the exit status after a message. */
@@ -127,13 +126,6 @@ int cli_fail(int status, const char *format, ...) __attribute__((format(printf, 
 int cli_report(const cli_settings *settings, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The work of a verb with its lock. Returns the exit status. */
-typedef int cli_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock);
-
-/* Runs |step| with a lock of |resource|. Returns the exit status. */
-int cli_with_lock(const cli_settings *settings, redlock_client *client, const char *resource,
-                  cli_step *step);
-
 /*
  * Waits for the end of an operation, whose start returned |error|. Returns -1 when the operation
  * has ended. Returns the exit status if the start failed, or if a signal came (CLI_SIGNAL + n).
@@ -146,20 +138,20 @@ int cli_await(const cli_settings *settings, cli_loop *loop, redlock_lock *lock, 
  */
 int cli_fail_lock(const cli_settings *settings, redlock_lock *lock, int error);
 
-/* Returns -1 if the operation succeeded, or the exit status after a message. */
+/*
+ * Returns -1 if the operation succeeded, or the exit status after a message, which is also JSON
+ * with --json.
+ */
 int cli_result(const cli_settings *settings, redlock_lock *lock);
 
 /* Flushes what the verb has printed. Returns the exit status: 0 if the operation succeeded. */
 int cli_print_result(const cli_settings *settings, redlock_lock *lock);
 
-/* Writes |prefix| and 16 random digits into |name|. */
-void cli_random_name(char name[static 64], const char *prefix);
-
 /* Flushes the standard output. Returns 0, or the exit status after a message. */
 int cli_flush(void);
 
 #define CLI_VERB_FUNCTION(function, name, fewest, most, operands, groups, purpose)                 \
-  int cli_##function(const cli_settings *settings, redlock_client *client);
+  cli_call_verb cli_##function;
 CLI_VERBS(CLI_VERB_FUNCTION)
 
 #endif

@@ -255,7 +255,7 @@ static void cli_bench_json(const cli_settings *settings, const cli_bench_run *ru
 }
 
 /* Prints also what a signal has interrupted. */
-static int cli_bench_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+int cli_bench(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
   cli_bench_run run = {0};
   run.resource = redlock_lock_resource(lock, &run.resource_length);
   int status = cli_bench_measure(settings, loop, lock, &run);
@@ -275,10 +275,4 @@ static int cli_bench_step(const cli_settings *settings, cli_loop *loop, redlock_
     (void)cli_report(settings, 0, "the last failure: %s", run.message);
   }
   return run.acquires.count > 0 ? 0 : CLI_UNAVAILABLE;
-}
-
-int cli_bench(const cli_settings *settings, redlock_client *client) {
-  char name[64];
-  cli_random_name(name, "redlock-bench-");
-  return cli_with_lock(settings, client, name, cli_bench_step);
 }

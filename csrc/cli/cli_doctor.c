@@ -54,7 +54,7 @@ static void cli_doctor_json(const redlock_client *client, redlock_lock *lock) {
   cli_json_end_line(&json);
 }
 
-static int cli_doctor_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+int cli_doctor(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
   static const char *const titles[] = {"SEVERITY", "NAME", "FINDING"};
   cli_doctor_rows rows = {.lock = lock, .quiet = settings->quiet};
   redlock_finding_info first;
@@ -74,10 +74,4 @@ static int cli_doctor_step(const cli_settings *settings, cli_loop *loop, redlock
   status = cli_print_result(settings, lock);
   bool found_error = found && first.severity == REDLOCK_SEVERITY_ERROR;
   return status == 0 && found_error ? CLI_FOUND : status;
-}
-
-int cli_doctor(const cli_settings *settings, redlock_client *client) {
-  const char *resource = settings->operands[1];
-  return cli_with_lock(settings, client, resource != NULL ? resource : "redlock-doctor",
-                       cli_doctor_step);
 }

@@ -54,7 +54,7 @@ static int cli_force_read(cli_force_target *target, const cli_settings *settings
   return -1;
 }
 
-static int cli_force_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+int cli_force_release(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
   cli_force_target target = {0};
   int status = cli_force_read(&target, settings);
   status = status < 0 ? cli_inspect_await(settings, loop, lock) : status;
@@ -72,8 +72,4 @@ static int cli_force_step(const cli_settings *settings, cli_loop *loop, redlock_
                                   .label = target.label,
                                   .label_length = target.label_length});
   return cli_print_result(settings, lock);
-}
-
-int cli_force_release(const cli_settings *settings, redlock_client *client) {
-  return cli_with_lock(settings, client, settings->operands[1], cli_force_step);
 }

@@ -1,7 +1,13 @@
 /*
- * redlock(1): a held lock as text, between two runs of the tool.
+ * redlock acquire, extend and release: a held lock as text, between two runs of the tool.
  *
  * SPDX-License-Identifier: MIT
+ *
+ * Other users can see arguments, and a reader of the text can take the lock. So "-" stands for the
+ * standard input.
+ *
+ * The acquire of an attached lock replaces its token and sets the full ttl. So the old text is of
+ * no use after it, and extend needs no other operation.
  */
 #include "cli_handover.h"
 
@@ -11,6 +17,7 @@
 #include "cli_inspect.h"
 #include "cli_json.h"
 #include "cli_output.h"
+#include "cli_take.h"
 
 #define CLI_HANDOVER_PATIENCE_US (100 * REDLOCK_MILLISECONDS)
 
@@ -18,11 +25,7 @@
 
 static void cli_handover_json(redlock_lock *lock, uint64_t fence, redlock_duration left_us,
                               const char *text) {
-  cli_json json = {0};
-  size_t length;
-  const void *resource = redlock_lock_resource(lock, &length);
-  cli_json_begin(&json, NULL, '{');
-  cli_json_bytes(&json, "resource", resource, length);
+  cli_json json = cli_json_begin_lock(lock);
   cli_json_text(&json, "text", text);
   cli_json_time(&json, "validity_ms", left_us);
   if (fence > 0) {
@@ -53,8 +56,9 @@ static void cli_handover_settle(cli_loop *loop, redlock_lock *lock) {
   }
 }
 
-int cli_handover_print(const cli_settings *settings, cli_loop *loop, redlock_lock *lock,
-                       char text[static REDLOCK_HANDOVER_MAX]) {
+/* Detaches the held |lock| and prints its text, also into |text|. Returns the exit status. */
+static int cli_handover_print(const cli_settings *settings, cli_loop *loop, redlock_lock *lock,
+                              char text[static REDLOCK_HANDOVER_MAX]) {
   cli_handover_settle(loop, lock);
   uint64_t fence = redlock_lock_fence(lock);
   redlock_duration left_us = redlock_lock_remaining(lock);
@@ -86,12 +90,15 @@ static size_t cli_handover_read(const char *operand, char text[static REDLOCK_HA
   return length;
 }
 
-/* Returns -1 if |lock| has a result of REDLOCK_OK, or the exit status after a message. */
-static int cli_handover_result(const cli_settings *settings, redlock_lock *lock) {
-  if (settings->json && redlock_lock_result(lock) != REDLOCK_OK) {
-    cli_json_failure(lock, redlock_lock_result(lock), NULL);
+int cli_handover_open(redlock_lock **lock, redlock_client *client, const char *operand) {
+  char text[REDLOCK_HANDOVER_MAX];
+  size_t length = cli_handover_read(operand, text);
+  if (length == 0) {
+    return cli_fail(CLI_USAGE, "no text of a lock; use what redlock acquire or extend printed");
   }
-  return cli_result(settings, lock);
+  return redlock_lock_attach(lock, client, text, length, NULL) == REDLOCK_OK
+             ? -1
+             : cli_fail(CLI_USAGE, "%s", redlock_client_message(client));
 }
 
 /*
@@ -108,7 +115,7 @@ static int cli_handover_connect(const cli_settings *settings, cli_loop *loop,
     return cli_fail(CLI_SYSTEM, "%s", redlock_client_message(loop->client));
   }
   int status = cli_inspect_await(settings, loop, lock);
-  status = status < 0 ? cli_handover_result(settings, lock) : status;
+  status = status < 0 ? cli_result(settings, lock) : status;
   redlock_lock_free(lock);
   return status;
 }
@@ -119,26 +126,7 @@ static int cli_handover_attach(const cli_settings *settings, cli_loop *loop, red
   if (status < 0) {
     status = cli_await(settings, loop, lock, redlock_lock_acquire_start(lock, NULL));
   }
-  return status < 0 ? cli_handover_result(settings, lock) : status;
-}
-
-int cli_handover_with_lock(const cli_settings *settings, redlock_client *client, cli_step *step) {
-  char text[REDLOCK_HANDOVER_MAX];
-  size_t length = cli_handover_read(settings->operands[1], text);
-  cli_loop loop;
-  redlock_lock *lock;
-  if (length == 0) {
-    return cli_fail(CLI_USAGE, "no text of a lock; use what redlock acquire or extend printed");
-  }
-  if (redlock_lock_attach(&lock, client, text, length, NULL) != REDLOCK_OK) {
-    return cli_fail(CLI_USAGE, "%s", redlock_client_message(client));
-  }
-  int status = cli_loop_open(&loop, client)
-                   ? cli_handover_attach(settings, &loop, lock)
-                   : cli_fail(CLI_SYSTEM, "cannot create a pipe or a signal handler: %m");
-  status = status < 0 ? step(settings, &loop, lock) : status;
-  redlock_lock_free(lock);
-  return status;
+  return status < 0 ? cli_result(settings, lock) : status;
 }
 
 void cli_handover_release(redlock_client *client, const char *text) {
@@ -150,4 +138,42 @@ void cli_handover_release(redlock_client *client, const char *text) {
     }
     redlock_lock_free(lock);
   }
+}
+
+/* ---------------------------------------------------------------------------------------- verbs */
+
+/* A lock whose text cannot be printed is released, because no program could. */
+int cli_acquire(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+  char text[REDLOCK_HANDOVER_MAX] = "";
+  int status = cli_take(settings, loop, lock, NULL, NULL);
+  status = status < 0 ? cli_result(settings, lock) : status;
+  if (status >= 0) {
+    return status;
+  }
+  status = cli_handover_print(settings, loop, lock, text);
+  if (status != 0 && text[0] != '\0') {
+    cli_handover_release(loop->client, text);
+  }
+  return status;
+}
+
+/* If the new text cannot be printed, the lock stays: the work of its holder may go on. */
+int cli_extend(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+  char text[REDLOCK_HANDOVER_MAX];
+  int status = cli_handover_attach(settings, loop, lock);
+  return status < 0 ? cli_handover_print(settings, loop, lock, text) : status;
+}
+
+int cli_release(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+  int status = cli_handover_attach(settings, loop, lock);
+  if (status < 0) {
+    status = cli_await(settings, loop, lock, redlock_lock_release_start(lock));
+  }
+  status = status < 0 ? cli_result(settings, lock) : status;
+  if (status < 0 && settings->json) {
+    cli_json json = cli_json_begin_lock(lock);
+    cli_json_bool(&json, "released", true);
+    cli_json_end_line(&json);
+  }
+  return status < 0 ? cli_flush() : status;
 }

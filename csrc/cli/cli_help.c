@@ -92,8 +92,9 @@ void cli_help_print(const cli_verb *verb) {
   (void)fputs(cli_help_end, stdout);
 }
 
-int cli_help(const cli_settings *settings, redlock_client *client) {
-  (void)client;
+int cli_help(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+  (void)loop;
+  (void)lock;
   const char *name = settings->operands[1];
   const cli_verb *verb = name != NULL ? cli_verb_find(name) : NULL;
   if (name != NULL && verb == NULL) {

@@ -98,12 +98,8 @@ void cli_inspection_json(cli_json *json, const cli_inspection *inspection) {
 }
 
 static void cli_inspect_json(const cli_inspection *inspection, redlock_lock *lock) {
-  cli_json json = {0};
+  cli_json json = cli_json_begin_lock(lock);
   redlock_key_info key;
-  size_t length;
-  const void *resource = redlock_lock_resource(lock, &length);
-  cli_json_begin(&json, NULL, '{');
-  cli_json_bytes(&json, "resource", resource, length);
   cli_inspection_json(&json, inspection);
   cli_json_begin(&json, "nodes", '[');
   for (size_t i = 0; redlock_lock_key(lock, i, &key) == REDLOCK_OK; i++) {
@@ -194,10 +190,13 @@ static void cli_inspect_summary(const cli_inspection *inspection, redlock_lock *
   }
 }
 
-static int cli_inspect_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+int cli_inspect(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
   static const char *const titles[] = {"NODE", "STATE", "TTL", "TOKEN", "LABEL", "ERROR"};
   cli_inspection inspection;
   cli_inspect_rows rows = {.lock = lock};
+  if (settings->options.permits > 0) {
+    return cli_inspect_slots(settings, loop);
+  }
   int status = cli_inspect_await(settings, loop, lock);
   if (status >= 0) {
     return status;
@@ -212,11 +211,4 @@ static int cli_inspect_step(const cli_settings *settings, cli_loop *loop, redloc
     cli_put_table(titles, sizeof titles / sizeof titles[0], cli_inspect_row, &rows);
   }
   return cli_print_result(settings, lock);
-}
-
-int cli_inspect(const cli_settings *settings, redlock_client *client) {
-  if (settings->options.permits > 0) {
-    return cli_inspect_slots(settings, client);
-  }
-  return cli_with_lock(settings, client, settings->operands[1], cli_inspect_step);
 }

@@ -53,7 +53,7 @@ int cli_inspect_await(const cli_settings *settings, cli_loop *loop, redlock_lock
 int cli_pause(cli_loop *loop, redlock_time until_us);
 
 /* Inspects all slots of a semaphore. Returns the exit status. */
-int cli_inspect_slots(const cli_settings *settings, redlock_client *client);
+int cli_inspect_slots(const cli_settings *settings, cli_loop *loop);
 
 /* Writes members of an object: state, and of a held lock its token, label and nodes. */
 void cli_inspection_json(cli_json *json, const cli_inspection *inspection);

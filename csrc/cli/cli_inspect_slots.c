@@ -122,9 +122,8 @@ static void cli_slots_text(cli_slots *slots) {
   }
 }
 
-static int cli_slots_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+int cli_inspect_slots(const cli_settings *settings, cli_loop *loop) {
   cli_slots slots = {.settings = settings};
-  (void)lock;
   int status = cli_slots_open(&slots, loop->client);
   status = status < 0 ? cli_slots_inspect(&slots, loop) : status;
   if (status < 0) {
@@ -139,8 +138,4 @@ static int cli_slots_step(const cli_settings *settings, cli_loop *loop, redlock_
   }
   cli_slots_close(&slots);
   return status;
-}
-
-int cli_inspect_slots(const cli_settings *settings, redlock_client *client) {
-  return cli_with_lock(settings, client, settings->operands[1], cli_slots_step);
 }

@@ -23,6 +23,15 @@ static void cli_json_name(cli_json *json, const char *name) {
   json->comma = true;
 }
 
+cli_json cli_json_begin_lock(const redlock_lock *lock) {
+  cli_json json = {0};
+  size_t length;
+  const void *resource = redlock_lock_resource(lock, &length);
+  cli_json_begin(&json, NULL, '{');
+  cli_json_bytes(&json, "resource", resource, length);
+  return json;
+}
+
 void cli_json_begin(cli_json *json, const char *name, char bracket) {
   cli_json_name(json, name);
   (void)fputc(bracket, stdout);
@@ -71,13 +80,9 @@ void cli_json_bytes(cli_json *json, const char *name, const void *bytes, size_t 
 }
 
 void cli_json_token(cli_json *json, const char *name, const void *bytes, size_t length) {
-  char text[4 * REDLOCK_TOKEN_MAX + 1] = "";
-  FILE *memory = length <= REDLOCK_TOKEN_MAX ? fmemopen(text, sizeof text, "w") : NULL;
-  if (memory != NULL) {
-    (void)cli_put_text(memory, bytes, length);
-    (void)fclose(memory);
-  }
-  cli_json_text(json, name, memory != NULL ? text : NULL);
+  char text[4 * REDLOCK_TOKEN_MAX + 1];
+  cli_copy_text(text, sizeof text, bytes, length);
+  cli_json_text(json, name, text);
 }
 
 void cli_json_label(cli_json *json, const char *label, size_t length) {
@@ -113,14 +118,10 @@ void cli_json_time(cli_json *json, const char *name, redlock_duration time_us) {
                time_us % REDLOCK_MILLISECONDS);
 }
 
-void cli_json_failure(redlock_lock *lock, int error, const char *message) {
-  cli_json json = {0};
-  size_t length;
-  const void *resource = redlock_lock_resource(lock, &length);
-  cli_json_begin(&json, NULL, '{');
-  cli_json_bytes(&json, "resource", resource, length);
+void cli_json_failure(const redlock_lock *lock, int error, const char *message) {
+  cli_json json = cli_json_begin_lock(lock);
   cli_json_text(&json, "error", redlock_error_name(error));
-  cli_json_text(&json, "message", message != NULL ? message : redlock_lock_message(lock));
+  cli_json_text(&json, "message", message);
   cli_json_end_line(&json);
   (void)cli_flush();
 }

@@ -19,6 +19,9 @@ typedef struct cli_json {
   bool comma; /* a value precedes */
 } cli_json;
 
+/* Begins a line about |lock|: an object, whose first member is "resource". */
+cli_json cli_json_begin_lock(const redlock_lock *lock);
+
 /* Begins an object, '{', or a list, '['. Each ends with cli_json_end() and '}' or ']'. */
 void cli_json_begin(cli_json *json, const char *name, char bracket);
 void cli_json_end(cli_json *json, char bracket);
@@ -43,10 +46,7 @@ void cli_json_bool(cli_json *json, const char *name, bool value);
 /* Writes milliseconds; REDLOCK_NEVER becomes null. */
 void cli_json_time(cli_json *json, const char *name, redlock_duration time_us);
 
-/*
- * Prints a line about the failure of an operation of |lock| that ended with |error|. |message| may
- * be NULL for that of the lock.
- */
-void cli_json_failure(redlock_lock *lock, int error, const char *message);
+/* Prints a line about the failure of an operation of |lock| that ended with |error|. */
+void cli_json_failure(const redlock_lock *lock, int error, const char *message);
 
 #endif

@@ -88,7 +88,6 @@ static void cli_lead_report_reasons(cli_lead_nodes *nodes, redlock_client *clien
 static void cli_lead_check(cli_lead_nodes *nodes, redlock_client *client) {
   const cli_settings *settings = nodes->settings;
   redlock_node_info node;
-  char name[CLI_NAME_SIZE];
   size_t count = redlock_client_node_count(client);
   size_t needed = cli_quorum(settings, count);
   size_t able = 0;
@@ -98,10 +97,10 @@ static void cli_lead_check(cli_lead_nodes *nodes, redlock_client *client) {
   bool lacks = able < needed;
   if (lacks && nodes->lacking && !nodes->reported) {
     (void)cli_report(settings, 0, "'%s': %zu of %zu nodes can vote (%zu needed); waiting",
-                     cli_lock_name(name, nodes->lock), able, count, needed);
+                     settings->name, able, count, needed);
   } else if (!lacks && nodes->reported) {
-    (void)cli_report(settings, 0, "'%s': %zu of %zu nodes can vote again",
-                     cli_lock_name(name, nodes->lock), able, count);
+    (void)cli_report(settings, 0, "'%s': %zu of %zu nodes can vote again", settings->name, able,
+                     count);
     nodes->seen_count = 0;
   }
   nodes->reported = lacks && (nodes->lacking || nodes->reported);
@@ -127,20 +126,13 @@ static int cli_lead_turn(void *context, cli_loop *loop, redlock_time until_us) {
 
 /* STBY-1. Returns -1 when this program leads, or the exit status. */
 static int cli_lead_campaign(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
-  bool limited = settings->options.wait_us != 0 && settings->options.wait_us != REDLOCK_TTL_MAX_US;
-  redlock_options options = {.auto_extend = REDLOCK_YES,
-                             .fence = REDLOCK_YES,
-                             .permits = REDLOCK_PERMITS_NONE,
-                             .max_hold_us = settings->max_hold_us,
-                             .wait_us = limited ? settings->options.wait_us : REDLOCK_TTL_MAX_US};
   cli_lead_nodes nodes = {
       .settings = settings, .lock = lock, .check_us = redlock_now() + CLI_LEAD_CHECK_US};
-  int status = cli_take(settings, loop, lock, &options, cli_lead_turn, &nodes);
+  int status = cli_take(settings, loop, lock, cli_lead_turn, &nodes);
   status = status < 0 ? cli_result(settings, lock) : status;
-  if (status < 0 && settings->verbose && !settings->quiet) {
-    char name[CLI_NAME_SIZE];
-    (void)cli_report(settings, 0, "'%s': leads with the fencing token %llu",
-                     cli_lock_name(name, lock), (unsigned long long)redlock_lock_fence(lock));
+  if (status < 0 && settings->verbose) {
+    (void)cli_report(settings, 0, "'%s': leads with the fencing token %llu", settings->name,
+                     (unsigned long long)redlock_lock_fence(lock));
   }
   return status;
 }
@@ -156,46 +148,28 @@ static int cli_lead_signal(const cli_run_state *run) {
   return (run->came_late >> SIGHUP & 1) != 0 ? CLI_SIGNAL + SIGHUP : -1;
 }
 
-/* STBY-4, STBY-5. Returns -1 to campaign again, or the exit status. */
-static int cli_lead_end(cli_run_state *run, int status) {
-  bool over = redlock_lock_remaining(run->lock) == 0;
-  size_t living = run->stopping ? cli_command_signal(&run->command, 0) : 0;
-  int error = redlock_lock_release(run->lock);
-  if (error == REDLOCK_E_LOST || (error != REDLOCK_OK && !over)) {
-    (void)cli_report(run->settings, 0, "%s", redlock_lock_message(run->lock));
-  }
-  if (!run->stopping) {
-    return (over || error == REDLOCK_E_LOST) && status == 0
-               ? cli_report(run->settings, CLI_LOST, "'%s' ended before the command did", run->name)
-               : status;
-  }
-  return living > 0 ? CLI_LOST : cli_lead_signal(run);
-}
-
-/* One term. Returns as above. */
+/* One term. Returns -1 to campaign again, or the exit status. */
 static int cli_lead_term(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
   cli_run_state run;
-  cli_run_open(&run, settings, loop, lock);
   int status = cli_lead_campaign(settings, loop, lock);
   if (status >= 0) {
     return status;
   }
-  status = cli_run_start(&run);
+  status = cli_run_start(&run, settings, loop, lock);
   if (status >= 0) {
-    status = cli_lead_end(&run, status);
     return status == CLI_UNAVAILABLE ? -1 : status; /* The lease ended before the command began. */
   }
-  return cli_lead_end(&run, cli_run_wait(&run));
+  status = cli_run_wait(&run);
+  if (!run.stopping || cli_command_signal(&run.command, 0) > 0) {
+    return status;
+  }
+  return cli_lead_signal(&run);
 }
 
-static int cli_lead_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+int cli_lead(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
   int status = -1;
   while (status < 0) {
     status = cli_lead_term(settings, loop, lock);
   }
   return status;
-}
-
-int cli_lead(const cli_settings *settings, redlock_client *client) {
-  return cli_with_lock(settings, client, settings->operands[1], cli_lead_step);
 }

@@ -19,6 +19,8 @@
 #include <sys/prctl.h>
 #endif
 
+#include "cli_handover.h"
+#include "cli_json.h"
 #include "cli_output.h"
 
 /* Bytes of a message; a pipe takes as many at once, so that lines of processes do not mix. */
@@ -64,20 +66,6 @@ int cli_report(const cli_settings *settings, int status, const char *format, ...
 
 /* --------------------------------------------------------------------------------------- verbs */
 
-int cli_with_lock(const cli_settings *settings, redlock_client *client, const char *resource,
-                  cli_step *step) {
-  cli_loop loop;
-  redlock_lock *lock;
-  if (redlock_lock_new(&lock, client, resource, strlen(resource), NULL) != REDLOCK_OK) {
-    return cli_fail(CLI_USAGE, "%s", redlock_client_message(client));
-  }
-  int status = cli_loop_open(&loop, client)
-                   ? step(settings, &loop, lock)
-                   : cli_fail(CLI_SYSTEM, "cannot create a pipe or a signal handler: %m");
-  redlock_lock_free(lock);
-  return status;
-}
-
 /* Returns the exit status for |error|. */
 static int cli_error_status(const cli_settings *settings, int error) {
   switch (error) {
@@ -122,15 +110,13 @@ int cli_await(const cli_settings *settings, cli_loop *loop, redlock_lock *lock, 
 
 int cli_result(const cli_settings *settings, redlock_lock *lock) {
   int error = redlock_lock_result(lock);
-  return error == REDLOCK_OK ? -1 : cli_fail_lock(settings, lock, error);
-}
-
-void cli_random_name(char name[static 64], const char *prefix) {
-  uint64_t number = 0;
-  if (getentropy(&number, sizeof number) != 0) {
-    number = redlock_now() << 20 ^ (uint64_t)getpid();
+  if (error == REDLOCK_OK) {
+    return -1;
   }
-  (void)snprintf(name, 64, "%s%016llx", prefix, (unsigned long long)number);
+  if (settings->json) {
+    cli_json_failure(lock, error, redlock_lock_message(lock));
+  }
+  return cli_fail_lock(settings, lock, error);
 }
 
 int cli_flush(void) {
@@ -141,11 +127,8 @@ int cli_flush(void) {
 
 int cli_print_result(const cli_settings *settings, redlock_lock *lock) {
   int status = cli_flush();
-  if (status != 0) {
-    return status;
-  }
-  status = cli_result(settings, lock);
-  return status < 0 ? 0 : status;
+  int error = redlock_lock_result(lock);
+  return status == 0 && error != REDLOCK_OK ? cli_fail_lock(settings, lock, error) : status;
 }
 
 /* ---------------------------------------------------------------------------------------- main */
@@ -187,9 +170,58 @@ static int cli_open(redlock_client **client, cli_settings *settings) {
   }
   bool system = error == REDLOCK_E_NO_MEMORY || error == REDLOCK_E_SYSTEM;
   bool divided = error == REDLOCK_E_INVALID && cli_has_divided_address(settings);
-  return error == REDLOCK_OK ? 0
+  return error == REDLOCK_OK ? -1
                              : cli_fail(system ? CLI_SYSTEM : CLI_USAGE, "%s%s", message,
                                         divided ? "; write a comma in a password as %2C" : "");
+}
+
+/* Writes the name of the lock of a verb that never has a RESOURCE: unique, because it is taken. */
+static void cli_name_lock(char name[static 64], const cli_verb *verb) {
+  uint64_t number = 0;
+  if (getentropy(&number, sizeof number) != 0) {
+    number = redlock_now() << 20 ^ (uint64_t)getpid();
+  }
+  (void)snprintf(name, 64, "redlock-%s-%016llx", verb->name, (unsigned long long)number);
+}
+
+/* Makes the lock of the verb. Returns -1, or the exit status after a message. */
+static int cli_open_lock(redlock_lock **lock, const cli_settings *settings,
+                         redlock_client *client) {
+  const cli_verb *verb = settings->line.verb;
+  const char *resource = settings->operands[1];
+  char name[64];
+  if (strstr(verb->operands, "TEXT") != NULL) {
+    return cli_handover_open(lock, client, resource);
+  }
+  if (resource == NULL && verb->most == 0) {
+    cli_name_lock(name, verb);
+    resource = name;
+  }
+  resource = resource != NULL ? resource : "redlock-doctor";
+  return redlock_lock_new(lock, client, resource, strlen(resource), NULL) == REDLOCK_OK
+             ? -1
+             : cli_fail(CLI_USAGE, "%s", redlock_client_message(client));
+}
+
+/* Calls the verb. Returns the exit status. */
+static int cli_call(cli_settings *settings) {
+  const cli_verb *verb = settings->line.verb;
+  cli_loop loop;
+  redlock_client *client = NULL;
+  redlock_lock *lock = NULL;
+  if ((verb->groups & CLI_FOR_CLIENT) == 0) {
+    return verb->call(settings, NULL, NULL);
+  }
+  int status = cli_open(&client, settings);
+  status = status < 0 ? cli_open_lock(&lock, settings, client) : status;
+  if (status < 0) {
+    status = cli_loop_open(&loop, client)
+                 ? verb->call(settings, &loop, lock)
+                 : cli_fail(CLI_SYSTEM, "cannot create a pipe or a signal handler: %m");
+  }
+  redlock_lock_free(lock);
+  redlock_client_free(client);
+  return status;
 }
 
 /*
@@ -229,19 +261,12 @@ static int cli_die(int number) {
 
 int main(int argc, char **argv) {
   cli_settings settings;
-  redlock_client *client = NULL;
   if (!cli_fill_standard_descriptors()) {
     return cli_fail(CLI_SYSTEM,
                     "a standard descriptor is closed, and /dev/null cannot be opened: %m");
   }
   int status = cli_settings_read(&settings, argc, argv);
-  if (status < 0) {
-    const cli_verb *verb = settings.line.verb;
-    bool nodes = (verb->groups & CLI_FOR_CLIENT) != 0;
-    status = nodes ? cli_open(&client, &settings) : 0;
-    status = status == 0 ? verb->call(&settings, client) : status;
-  }
-  redlock_client_free(client);
+  status = status < 0 ? cli_call(&settings) : status;
   cli_settings_free(&settings);
   return status > CLI_SIGNAL ? cli_die(status - CLI_SIGNAL) : status;
 }

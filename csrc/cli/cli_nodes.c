@@ -236,11 +236,13 @@ static int cli_nodes_print(const cli_settings *settings, cli_nodes_run *run) {
 
 /* ----------------------------------------------------------------------------------------- verb */
 
-static int cli_nodes_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+int cli_nodes(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
   cli_nodes_run run = {.loop = loop, .count = settings->node_count, .quiet = settings->quiet};
   char name[64];
+  size_t length;
+  const char *resource = redlock_lock_resource(lock, &length);
   int status = -1;
-  cli_random_name(name, "redlock-nodes-");
+  (void)snprintf(name, sizeof name, "%.*s-one", (int)length, resource);
   for (size_t i = 0; status < 0 && i < run.count; i++) {
     status = cli_probe_open(&run.probes[i], settings, i, name);
   }
@@ -254,10 +256,4 @@ static int cli_nodes_step(const cli_settings *settings, cli_loop *loop, redlock_
     }
   }
   return status;
-}
-
-int cli_nodes(const cli_settings *settings, redlock_client *client) {
-  char name[64];
-  cli_random_name(name, "redlock-nodes-");
-  return cli_with_lock(settings, client, name, cli_nodes_step);
 }

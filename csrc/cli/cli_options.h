@@ -99,8 +99,9 @@
 
 /*
  * X(function, name, fewest and most operands, their names, groups of options, purpose). A new verb
- * is a line here and a file cli_NAME.c with a function cli_FUNCTION(), which returns the exit
- * status. A verb without CLIENT runs without nodes; its client is NULL.
+ * is a line here and a file cli_NAME.c with a function cli_FUNCTION(). Its lock is that of the
+ * operand RESOURCE or TEXT; without one, it has a name of its own. A verb without CLIENT runs
+ * without nodes, loop and lock: they are NULL.
  */
 #define CLI_VERBS(X)                                                                               \
   X(run, "run", 2, CLI_OPERANDS_ANY, " RESOURCE [--] COMMAND [ARGUMENT]...",                       \
@@ -160,10 +161,15 @@ typedef struct cli_option {
 } cli_option;
 
 typedef struct cli_settings cli_settings;
-struct redlock_client;
+struct cli_loop;
+struct redlock_lock;
+
+/* Does the work of a verb with its lock. Returns the exit status. */
+typedef int cli_call_verb(const cli_settings *settings, struct cli_loop *loop,
+                          struct redlock_lock *lock);
 
 typedef struct cli_verb {
-  int (*call)(const cli_settings *settings, struct redlock_client *client);
+  cli_call_verb *call;
   const char *name;
   size_t fewest, most; /* operands */
   const char *operands;

@@ -127,17 +127,14 @@ void cli_mask_text(char *text, size_t length) {
   }
 }
 
-const char *cli_lock_name(char name[static CLI_NAME_SIZE], const redlock_lock *lock) {
-  size_t length;
-  const void *resource = redlock_lock_resource(lock, &length);
-  FILE *memory = fmemopen(name, CLI_NAME_SIZE, "w");
-  name[0] = '\0';
+void cli_copy_text(char *text, size_t size, const void *bytes, size_t length) {
+  FILE *memory = fmemopen(text, size, "w");
+  text[0] = '\0';
   if (memory != NULL) {
-    (void)cli_put_text(memory, resource, length);
+    (void)cli_put_text(memory, bytes, length);
     (void)fclose(memory);
   }
-  name[CLI_NAME_SIZE - 1] = '\0';
-  return name;
+  text[size - 1] = '\0';
 }
 
 static int cli_hex_digit(char digit) {

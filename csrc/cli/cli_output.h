@@ -45,11 +45,8 @@ size_t cli_put_text(FILE *out, const void *bytes, size_t length);
 /* Replaces each byte that cli_put_text() would escape by "?", except a backslash. */
 void cli_mask_text(char *text, size_t length);
 
-/* Bytes of a name in a message, with its NUL. */
-#define CLI_NAME_SIZE 128
-
-/* Writes the first resource of |lock| as printable text into |name|. Returns |name|. */
-const char *cli_lock_name(char name[static CLI_NAME_SIZE], const redlock_lock *lock);
+/* Writes the same into |text|, up to |size| bytes with its NUL. */
+void cli_copy_text(char *text, size_t size, const void *bytes, size_t length);
 
 /*
  * Undoes cli_put_text() in place. Returns false if |text| has a backslash that cli_put_text() does

@@ -26,10 +26,7 @@
 #include "cli.h"
 #include "cli_command.h"
 #include "cli_handover.h"
-#include "cli_loss.h"
-#include "cli_output.h"
 #include "cli_run.h"
-#include "cli_system.h"
 #include "cli_take.h"
 
 /* Time that the sender of a signal has to signal each process of a group. */
@@ -43,32 +40,18 @@ static redlock_time cli_run_earlier(redlock_time a, redlock_time b) {
   return a < b ? a : b;
 }
 
-void cli_run_open(cli_run_state *run, const cli_settings *settings, cli_loop *loop,
-                  redlock_lock *lock) {
-  *run = (cli_run_state){.settings = settings,
-                         .loop = loop,
-                         .lock = lock,
-                         .kill_us = REDLOCK_NEVER,
-                         .pass_us = REDLOCK_NEVER};
-  (void)cli_lock_name(run->name, lock);
-}
-
 /* --------------------------------------------------------------------------------------- RUN-1 */
 
 /* Returns -1, or the exit status after a message. */
-static int cli_run_acquire(cli_run_state *run) {
-  const cli_settings *settings = run->settings;
-  redlock_options options = {.auto_extend = REDLOCK_YES,
-                             .max_hold_us = settings->max_hold_us,
-                             .hold_at_least_us = settings->hold_for_us};
-  int status = cli_take(settings, run->loop, run->lock, &options, NULL, NULL);
-  status = status < 0 ? cli_result(settings, run->lock) : status;
-  if (status >= 0 || settings->hold_for_us <= redlock_lock_remaining(run->lock)) {
+static int cli_run_acquire(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+  redlock_duration least_us = settings->options.hold_at_least_us;
+  int status = cli_take(settings, loop, lock, NULL, NULL);
+  status = status < 0 ? cli_result(settings, lock) : status;
+  if (status >= 0 || least_us <= redlock_lock_remaining(lock)) {
     return status;
   }
-  status = cli_await(settings, run->loop, run->lock,
-                     redlock_lock_extend_start(run->lock, settings->hold_for_us));
-  return status < 0 ? cli_result(settings, run->lock) : status;
+  status = cli_await(settings, loop, lock, redlock_lock_extend_start(lock, least_us));
+  return status < 0 ? cli_result(settings, lock) : status;
 }
 
 /* --------------------------------------------------------------------------------------- RUN-2 */
@@ -94,21 +77,39 @@ static int cli_run_death(const cli_settings *settings) {
   return settings->on_lost == CLI_ON_LOST_WARN ? 0 : settings->strict ? SIGKILL : SIGTERM;
 }
 
-int cli_run_start(cli_run_state *run) {
-  const char *word = run->settings->operands[2];
-  run->command = (cli_command){.loop = run->loop,
-                               .line = &run->settings->line,
-                               .deadline_us = redlock_now() + redlock_lock_remaining(run->lock),
-                               .death = cli_run_death(run->settings),
-                               .kill_after_us = run->settings->kill_after_us};
+/* RUN-6. The command has not begun: another host may try. */
+static void cli_run_free(const cli_run_state *run) {
+  char text[REDLOCK_HANDOVER_MAX];
+  if (run->settings->options.hold_at_least_us != 0 &&
+      redlock_lock_detach(run->lock, text, sizeof text, NULL) == REDLOCK_OK) {
+    cli_handover_release(run->loop->client, text);
+  } else {
+    (void)redlock_lock_release(run->lock);
+  }
+}
+
+int cli_run_start(cli_run_state *run, const cli_settings *settings, cli_loop *loop,
+                  redlock_lock *lock) {
+  const char *word = settings->operands[2];
+  *run = (cli_run_state){.settings = settings,
+                         .loop = loop,
+                         .lock = lock,
+                         .kill_us = REDLOCK_NEVER,
+                         .pass_us = REDLOCK_NEVER,
+                         .command = {.loop = loop,
+                                     .line = &settings->line,
+                                     .deadline_us = redlock_now() + redlock_lock_remaining(lock),
+                                     .death = cli_run_death(settings),
+                                     .kill_after_us = settings->kill_after_us}};
   cli_mark_make(run->command.mark);
   int error = cli_run_set_environment(run) ? cli_command_start(&run->command) : ENOMEM;
   if (error == 0) {
     return -1;
   }
+  cli_run_free(run);
   if (error == ETIME) {
-    return cli_report(run->settings, CLI_UNAVAILABLE, "'%s' ended before the command began",
-                      run->name);
+    return cli_report(settings, CLI_UNAVAILABLE, "'%s' ended before the command began",
+                      settings->name);
   }
   bool system = error == ENOMEM || error == EAGAIN || error == EMFILE || error == ENFILE;
   return cli_fail(error == ENOENT ? CLI_NOT_FOUND
@@ -121,7 +122,7 @@ int cli_run_start(cli_run_state *run) {
 
 static void cli_run_check(cli_run_state *run, redlock_time now_us) {
   redlock_duration ttl_us = redlock_lock_ttl(run->lock);
-  if (run->settings->hold_for_us == 0 || now_us < run->check_us) {
+  if (run->settings->options.hold_at_least_us == 0 || now_us < run->check_us) {
     return;
   }
   run->check_us = now_us + ttl_us / 3;
@@ -152,43 +153,27 @@ static void cli_run_kill(cli_run_state *run, redlock_time now_us) {
     } else if (late && !run->reported && living > 0) {
       run->reported = true;
       (void)cli_report(run->settings, 0, "'%s': %zu processes of the command cannot be killed",
-                       run->name, living);
+                       run->settings->name, living);
     }
     run->kill_us = now_us + (late ? CLI_RUN_DEAD_US : CLI_RUN_KILL_US);
   }
 }
 
-static void cli_run_report_nodes(const cli_settings *settings, redlock_client *client) {
-  redlock_node_info node;
-  for (size_t i = 0; redlock_client_node_info(client, i, &node) == REDLOCK_OK; i++) {
-    if (node.state != REDLOCK_NODE_UP) {
-      (void)cli_report(settings, 0, "%s: %s", node.name,
-                       node.error != NULL ? node.error : "not connected");
-    }
-  }
-}
-
-static void cli_run_report(cli_run_state *run, redlock_time now_us) {
-  const char *name = run->name;
+/* Stops the command if the lock has ended. */
+static void cli_run_check_lock(cli_run_state *run, redlock_time now_us) {
   bool warn = run->settings->on_lost == CLI_ON_LOST_WARN;
-  if (redlock_client_next_lost(run->loop->client) == NULL) {
+  int error = cli_keep_check(&run->keep, run->settings, run->lock);
+  if (error == REDLOCK_OK) {
     return;
   }
-  int error = redlock_lock_lost(run->lock, NULL);
-  if (error == REDLOCK_E_UNAVAILABLE) {
-    cli_loss_warn(&run->loss, run->settings, run->lock);
-  } else if (error == REDLOCK_E_CLOCK) {
-    (void)cli_report(run->settings, 0, "'%s' may end early: %s", name, redlock_strerror(error));
-  } else if (error != REDLOCK_OK) {
-    if (!warn) {
-      cli_run_stop(run, now_us);
-      run->kill_us = run->settings->strict ? now_us : run->kill_us;
-      cli_run_kill(run, now_us);
-    }
-    (void)cli_report(run->settings, 0, "'%s' has ended, and the command %s: %s", name,
-                     warn ? "still runs" : "is stopped", redlock_strerror(error));
+  if (!warn) {
+    cli_run_stop(run, now_us);
+    run->kill_us = run->settings->strict ? now_us : run->kill_us;
+    cli_run_kill(run, now_us);
   }
-  cli_run_report_nodes(run->settings, run->loop->client);
+  (void)cli_report(run->settings, 0, "'%s' has ended, and the command %s: %s", run->settings->name,
+                   warn ? "still runs" : "is stopped", redlock_strerror(error));
+  cli_keep_report_nodes(run->settings, run->loop->client);
 }
 
 /*
@@ -198,8 +183,8 @@ static void cli_run_report(cli_run_state *run, redlock_time now_us) {
  */
 static redlock_time cli_run_strict(cli_run_state *run, redlock_time now_us) {
   redlock_duration ttl_us = redlock_lock_ttl(run->lock);
-  if (run->settings->max_hold_us != 0) {
-    ttl_us = cli_run_earlier(ttl_us, run->settings->max_hold_us);
+  if (run->settings->options.max_hold_us != 0) {
+    ttl_us = cli_run_earlier(ttl_us, run->settings->options.max_hold_us);
   }
   redlock_duration left_us = redlock_lock_remaining(run->lock);
   redlock_duration kill_after_us = cli_run_earlier(run->settings->kill_after_us, ttl_us / 4);
@@ -211,7 +196,7 @@ static redlock_time cli_run_strict(cli_run_state *run, redlock_time now_us) {
   if (now_us >= stop_us && !run->stopping) {
     cli_run_stop(run, now_us);
     (void)cli_report(run->settings, 0, "'%s' ends in %llu ms, and the command is stopped",
-                     run->name, (unsigned long long)(left_us / REDLOCK_MILLISECONDS));
+                     run->settings->name, (unsigned long long)(left_us / REDLOCK_MILLISECONDS));
   }
   if (run->stopping) {
     run->kill_us = cli_run_earlier(run->kill_us, kill_us);
@@ -267,13 +252,25 @@ static redlock_time cli_run_due(const cli_run_state *run, redlock_time now_us) {
       due_us = cli_run_earlier(due_us, now_us + CLI_RUN_KILL_US);
     }
   }
-  return run->settings->hold_for_us != 0 ? cli_run_earlier(due_us, run->check_us) : due_us;
+  return run->settings->options.hold_at_least_us != 0 ? cli_run_earlier(due_us, run->check_us)
+                                                      : due_us;
+}
+
+/* RUN-6. Returns the exit status for a command that has ended with |status|. */
+static int cli_run_end(cli_run_state *run, int status) {
+  bool ended = cli_keep_release(run->settings, run->lock);
+  if (run->stopping) {
+    return CLI_LOST;
+  }
+  return ended && status == 0 ? cli_report(run->settings, CLI_LOST,
+                                           "'%s' ended before the command did", run->settings->name)
+                              : status;
 }
 
 int cli_run_wait(cli_run_state *run) {
   redlock_time now_us = redlock_now();
   run->check_us = now_us + redlock_lock_ttl(run->lock) / 3;
-  cli_loss_open(&run->loss, run->settings, run->lock);
+  cli_keep_open(&run->keep, run->settings, run->lock);
   cli_command_reap(&run->command);
   while (cli_run_goes_on(run, now_us)) {
     redlock_time due_us = cli_run_due(run, now_us);
@@ -285,77 +282,25 @@ int cli_run_wait(cli_run_state *run) {
     cli_run_take_signal(run, number, now_us);
     cli_run_pass_signals(run, now_us);
     cli_run_check(run, now_us);
-    cli_loss_report(&run->loss, run->settings, run->lock);
-    cli_run_report(run, now_us);
+    cli_run_check_lock(run, now_us);
   }
   cli_command_end(&run->command);
   int state = run->command.state;
-  return WIFSIGNALED(state) ? CLI_SIGNAL + WTERMSIG(state) : WEXITSTATUS(state);
+  return cli_run_end(run, WIFSIGNALED(state) ? CLI_SIGNAL + WTERMSIG(state) : WEXITSTATUS(state));
 }
 
-/* --------------------------------------------------------------------------------------- RUN-6 */
+/* ----------------------------------------------------------------------------------------- verb */
 
-/* The command has not begun: another host may try. */
-static void cli_run_free(const cli_run_state *run) {
-  char text[REDLOCK_HANDOVER_MAX];
-  if (run->settings->hold_for_us != 0 &&
-      redlock_lock_detach(run->lock, text, sizeof text, NULL) == REDLOCK_OK) {
-    cli_handover_release(run->loop->client, text);
-    cli_wipe(text, sizeof text);
-  } else {
-    (void)redlock_lock_release(run->lock);
-  }
-}
-
-/* Returns the exit status for a command that has ended with |status|. */
-static int cli_run_end(cli_run_state *run, int status) {
-  bool over = redlock_lock_remaining(run->lock) == 0;
-  int error = redlock_lock_release(run->lock);
-  if (error == REDLOCK_E_LOST || (error != REDLOCK_OK && !over)) {
-    const char *message = redlock_lock_message(run->lock);
-    (void)cli_report(run->settings, 0, "%s",
-                     message[0] != '\0' ? message : redlock_strerror(error));
-  }
-  if (run->stopping) {
-    return CLI_LOST;
-  }
-  return (over || error == REDLOCK_E_LOST) && status == 0
-             ? cli_report(run->settings, CLI_LOST, "'%s' ended before the command did", run->name)
-             : status;
-}
-
-static int cli_run_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+int cli_run(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
   cli_run_state run;
-  cli_run_open(&run, settings, loop, lock);
-  int status = cli_run_acquire(&run);
-  status = status < 0 ? cli_run_start(&run) : status;
-  if (status >= 0) {
-    cli_run_free(&run);
-    return status;
-  }
-  return cli_run_end(&run, cli_run_wait(&run));
-}
-
-/* RUN-1. Rejects a time of --hold-for that no lease can have. Returns -1, or the exit status. */
-static int cli_run_check_hold_for(const cli_settings *settings, redlock_client *client) {
-  redlock_options options = {.ttl_us = settings->hold_for_us,
-                             .hold_at_least_us = settings->hold_for_us};
-  redlock_lock *lock = NULL;
-  if (settings->max_hold_us != 0 && settings->hold_for_us > settings->max_hold_us) {
-    return cli_fail(CLI_USAGE, "--hold-for is longer than --max-hold");
-  }
-  if (settings->hold_for_us > settings->options.ttl_us &&
-      redlock_lock_new(&lock, client, "r", 1, &options) != REDLOCK_OK) {
-    return cli_fail(CLI_USAGE, "--hold-for: %s", redlock_client_message(client));
-  }
-  redlock_lock_free(lock);
-  return -1;
-}
-
-int cli_run(const cli_settings *settings, redlock_client *client) {
   if (settings->strict && settings->on_lost == CLI_ON_LOST_WARN) {
     return cli_fail(CLI_USAGE, "--strict and --on-lost=warn exclude each other");
   }
-  int status = cli_run_check_hold_for(settings, client);
-  return status < 0 ? cli_with_lock(settings, client, settings->operands[1], cli_run_step) : status;
+  if (settings->options.max_hold_us != 0 &&
+      settings->options.hold_at_least_us > settings->options.max_hold_us) {
+    return cli_fail(CLI_USAGE, "--hold-for is longer than --max-hold");
+  }
+  int status = cli_run_acquire(settings, loop, lock);
+  status = status < 0 ? cli_run_start(&run, settings, loop, lock) : status;
+  return status < 0 ? cli_run_wait(&run) : status;
 }

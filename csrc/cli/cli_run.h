@@ -10,17 +10,15 @@
 
 #include "cli.h"
 #include "cli_command.h"
-#include "cli_loss.h"
-#include "cli_output.h"
+#include "cli_keep.h"
 
 /* The rules are in cli_run.c. */
 typedef struct cli_run_state {
   const cli_settings *settings;
   cli_loop *loop;
   redlock_lock *lock;
-  char name[CLI_NAME_SIZE]; /* of the lock, for messages */
   cli_command command;
-  cli_loss loss;           /* RUN-4: the reason of a warning */
+  cli_keep keep;           /* RUN-4: the reason of a warning */
   redlock_time check_us;   /* time of the next extend of RUN-3 */
   uint64_t signals;        /* bits of those to be passed on at |pass_us| */
   uint64_t came;           /* bits of all that have come */
@@ -32,19 +30,16 @@ typedef struct cli_run_state {
   bool reported;           /* processes that cannot be killed */
 } cli_run_state;
 
-/* Prepares one run. */
-void cli_run_open(cli_run_state *run, const cli_settings *settings, cli_loop *loop,
+/*
+ * Starts the command under the held lock. Returns -1, or the exit status after a message, without
+ * the lock: CLI_UNAVAILABLE if the lease ended before.
+ */
+int cli_run_start(cli_run_state *run, const cli_settings *settings, cli_loop *loop,
                   redlock_lock *lock);
 
 /*
- * Starts the command under the held lock. Returns -1, or the exit status after a message:
- * CLI_UNAVAILABLE if the lease ended before.
- */
-int cli_run_start(cli_run_state *run);
-
-/*
- * Waits for the end of the command. If the lease ends before, ends it and its descendants. Returns
- * the exit status of the command.
+ * Waits for the end of the command, and releases the lock. If the lease ends before, ends the
+ * command and its descendants. Returns the exit status.
  */
 int cli_run_wait(cli_run_state *run);
 

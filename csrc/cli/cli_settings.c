@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "cli_output.h"
 #include "cli_system.h"
 
 #define CLI_KILL_AFTER_US (5 * REDLOCK_SECONDS)
@@ -47,7 +48,7 @@ static int cli_settings_verb_option(cli_settings *settings, const cli_choice *ch
   case CLI_OPTION_CONFLICT:
     return cli_value_number(&settings->taken_status, "invalid exit status", 0, 255, choice);
   case CLI_OPTION_MAX_HOLD:
-    return cli_value_time(&settings->max_hold_us, 0, choice);
+    return cli_value_time(&settings->options.max_hold_us, 0, choice);
   case CLI_OPTION_CTDB:
     settings->ctdb = true;
     return -1;
@@ -68,7 +69,7 @@ static int cli_settings_verb_option(cli_settings *settings, const cli_choice *ch
     return cli_value_number(&settings->options.permits, "invalid number of permits", 1,
                             REDLOCK_PERMITS_MAX, choice);
   case CLI_OPTION_HOLD_FOR:
-    return cli_value_time(&settings->hold_for_us, 0, choice);
+    return cli_value_time(&settings->options.hold_at_least_us, 0, choice);
   case CLI_OPTION_ON_LOST:
     return cli_settings_on_lost(settings, choice);
   case CLI_OPTION_STRICT:
@@ -150,6 +151,21 @@ static int cli_settings_help(const cli_line *line) {
   return -1;
 }
 
+/* Sets what depends on the verb, or on several options. */
+static void cli_settings_complete(cli_settings *settings) {
+  const cli_verb *verb = settings->line.verb;
+  const char *first = settings->operands[1] != NULL ? settings->operands[1] : "";
+  redlock_options *options = &settings->options;
+  cli_copy_text(settings->name, sizeof settings->name, first, strlen(first));
+  settings->verbose = settings->verbose && !settings->quiet;
+  settings->json = settings->json && !settings->ctdb;
+  options->auto_extend = (verb->groups & CLI_FOR_KEEP) != 0 ? REDLOCK_YES : REDLOCK_NO;
+  if (verb->call == cli_lead) {
+    options->fence = REDLOCK_YES;
+    options->wait_us = options->wait_us != 0 ? options->wait_us : REDLOCK_TTL_MAX_US;
+  }
+}
+
 int cli_settings_read(cli_settings *settings, int argc, char **argv) {
   cli_line *line = &settings->line;
   memset(settings, 0, sizeof *settings);
@@ -163,10 +179,10 @@ int cli_settings_read(cli_settings *settings, int argc, char **argv) {
     status = cli_settings_option(settings, &line->choices[i]);
   }
   settings->operands = line->operands;
-  settings->verbose = settings->verbose && !settings->quiet;
   if (status >= 0 || (line->verb->groups & CLI_FOR_CLIENT) == 0) {
     return status;
   }
+  cli_settings_complete(settings);
   if ((line->verb->groups & CLI_FOR_LABEL) != 0 && settings->options.label == NULL) {
     cli_label_set(settings);
   }

@@ -13,19 +13,13 @@ typedef int cli_turn(void *context, cli_loop *loop, redlock_time until_us);
 #define CLI_TURN_END (-1)
 
 /*
- * Acquires the lock, and shows its holder meanwhile if -v asks for it. |turn| replaces
- * cli_loop_turn() unless it is NULL. Returns -1 when the acquire has ended: cli_result() follows.
- * Returns the exit status if it could not begin (after a message), if a signal came, or if |turn|
- * has ended it (0). It also ends, after a message, if so many nodes reject the password that
- * too few are left: waiting does not help.
+ * Acquires the lock. With -v, names each new holder meanwhile. |turn| replaces cli_loop_turn()
+ * unless it is NULL. Returns -1 when the acquire has ended: cli_result() follows. Returns the exit
+ * status if it could not begin (after a message), if a signal came, or if |turn| has ended it (0).
+ * It also ends, after a message, if so many nodes reject the password that too few are left:
+ * waiting does not help.
  */
-int cli_take(const cli_settings *settings, cli_loop *loop, redlock_lock *lock,
-             const redlock_options *options, cli_turn *turn, void *context);
-
-/*
- * Prints a line of JSON if the acquire failed, for which cli_take() returned |status|. A signal is
- * no failure.
- */
-void cli_take_json(redlock_lock *lock, int status);
+int cli_take(const cli_settings *settings, cli_loop *loop, redlock_lock *lock, cli_turn *turn,
+             void *context);
 
 #endif

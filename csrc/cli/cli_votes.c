@@ -41,12 +41,8 @@ static bool cli_vote_row(void *context, size_t index, cli_cell cells[static CLI_
 }
 
 static void cli_votes_json(cli_votes *votes) {
-  cli_json json = {0};
+  cli_json json = cli_json_begin_lock(votes->lock);
   redlock_vote_info *vote = &votes->vote;
-  size_t length;
-  const void *resource = redlock_lock_resource(votes->lock, &length);
-  cli_json_begin(&json, NULL, '{');
-  cli_json_bytes(&json, "resource", resource, length);
   cli_json_bool(&json, "ok", redlock_lock_result(votes->lock) == REDLOCK_OK);
   if (votes->words->label_length > 0) {
     cli_json_label(&json, votes->words->label, votes->words->label_length);

@@ -58,7 +58,6 @@ static bool cli_watch_changed(cli_watch_line *last, const cli_inspection *inspec
 }
 
 static void cli_watch_text(const cli_inspection *inspection, redlock_lock *lock) {
-  static const char *const paddings[] = {"       ", "       ", "  ", ""};
   char time[32];
   cli_watch_time(time);
   (void)cli_put_color(stdout, CLI_DIM, time);
@@ -66,8 +65,7 @@ static void cli_watch_text(const cli_inspection *inspection, redlock_lock *lock)
   (void)cli_put_color(stdout, cli_lock_state_color(inspection->state),
                       cli_lock_state_name(inspection->state));
   if (inspection->state == CLI_LOCK_HELD) {
-    (void)fputs(paddings[inspection->state], stdout);
-    (void)fputs("  ", stdout);
+    (void)fputs("         ", stdout);
     (void)cli_put_holder(stdout, &inspection->holder);
   } else if (inspection->state == CLI_LOCK_UNAVAILABLE) {
     const char *message = redlock_lock_message(lock);
@@ -78,14 +76,10 @@ static void cli_watch_text(const cli_inspection *inspection, redlock_lock *lock)
 }
 
 static void cli_watch_json(const cli_inspection *inspection, redlock_lock *lock) {
-  cli_json json = {0};
+  cli_json json = cli_json_begin_lock(lock);
   char time[32];
-  size_t length;
-  const void *resource = redlock_lock_resource(lock, &length);
   cli_watch_time(time);
-  cli_json_begin(&json, NULL, '{');
   cli_json_text(&json, "time", time);
-  cli_json_bytes(&json, "resource", resource, length);
   cli_inspection_json(&json, inspection);
   if (inspection->state == CLI_LOCK_UNAVAILABLE) {
     cli_json_text(&json, "error", redlock_lock_message(lock));
@@ -93,7 +87,7 @@ static void cli_watch_json(const cli_inspection *inspection, redlock_lock *lock)
   cli_json_end_line(&json);
 }
 
-static int cli_watch_step(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
+int cli_watch(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
   cli_watch_line last = {0};
   cli_inspection inspection;
   redlock_duration interval_us =
@@ -118,8 +112,4 @@ static int cli_watch_step(const cli_settings *settings, cli_loop *loop, redlock_
     status = cli_pause(loop, next_us);
   }
   return status;
-}
-
-int cli_watch(const cli_settings *settings, redlock_client *client) {
-  return cli_with_lock(settings, client, settings->operands[1], cli_watch_step);
 }

@@ -70,7 +70,7 @@ TEST(mistakes_are_reported) {
       {"run --strict --on-lost=warn job -- true", "--strict and --on-lost=warn exclude"},
       {"run --on-lost kill job -- true", "invalid action 'kill' for --on-lost: use term or warn"},
       {"run --max-hold 1s --hold-for 2s job -- true", "--hold-for is longer than --max-hold"},
-      {"-t 10s --guard run --hold-for 60s job -- true", "--hold-for: ttl and lock_delay"},
+      {"-t 10s --guard run --hold-for 60s job -- true", "hold_at_least 60000 ms"},
       {"run --label a\tb job -- true", "label"},
       {"run --hold-for 0 job -- true", "invalid time '0' for --hold-for: it must be more than 0"},
       {"nodes --strict", "option '--strict' has no meaning for this verb"},
