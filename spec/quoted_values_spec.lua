@@ -1,5 +1,5 @@
---- Values of the code that pages, comments, tests and the tool quote. Each test reads a value at its
---- main place, and names the files that quote another one. Add a row for a new quotation.
+--- Values of the code that pages, comments, tests and the tool quote. Each test reads a value at
+--- its main place, and names the files that quote another one. Add a row for a new quotation.
 
 local function read(path)
   local file = assert(io.open(path))
