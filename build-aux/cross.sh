@@ -35,7 +35,7 @@ packages='gcc-s390x-linux-gnu gcc-aarch64-linux-gnu gcc-arm-linux-gnueabihf gcc-
 
 # Modules that look at bytes of numbers, sizes of types or the system.
 quick_tests='rl_hash rl_sha1 rl_token rl_validity rl_timers rl_buffer rl_command rl_script rl_reply rl_lineage rl_handover rl_option_table
-  rl_address rl_pause rl_waitlist rl_fork rl_clock rl_entropy rl_event rl_caller'
+  rl_address rl_pause rl_waitlist rl_fork rl_clock rl_entropy rl_eventfd rl_caller'
 
 fail() {
   echo "not ok - $1"

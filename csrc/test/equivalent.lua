@@ -194,9 +194,9 @@ return {
   { "rl_caller_sleep", "< to <=", why = "at that microsecond it sends, and comes back at once for the turn" },
   -- csrc/driver/os/rl_entropy.c
   { "rl_entropy_fill", "< to <=", 1, why = "the kernel gives no byte only when it is asked for none" },
-  -- csrc/driver/os/rl_event.c
-  { "rl_event_close", ">= to >", 2, why = "of a pipe's two descriptors it is the higher" },
-  { "rl_event_clear", "< to <=", 2, why = "the other end is open, so that there is never nothing" },
+  -- csrc/driver/os/rl_eventfd.c
+  { "rl_eventfd_close", ">= to >", 2, why = "of a pipe's two descriptors it is the higher" },
+  { "rl_eventfd_clear", "< to <=", 2, why = "the other end is open, so that there is never nothing" },
   -- csrc/driver/api/rl_handle_run.c
   { "rl_handle_read_outcome", "- to +", why = "two microseconds of a clock that nobody can stop" },
   { "rl_handle_go_on", "< to <=", why = equal },
@@ -230,10 +230,10 @@ return {
   { "rl_stream_feed", "> to >=", why = "0 has left the loop before" },
   -- csrc/driver/os/rl_thread.c
   { "rl_thread_create", "> to >=", why = "a stack of nothing is refused, and what the system gives stays" },
-  -- csrc/driver/os/rl_timer.c
-  { "rl_timer_set", "<= to <", 1, why = equal },
-  { "rl_timer_set", "<= to <", 2, why = equal },
-  { "rl_timer_set", "<= to <", 3, why = "the timer is set to what it is set to" },
+  -- csrc/driver/os/rl_timerfd.c
+  { "rl_timerfd_set", "<= to <", 1, why = equal },
+  { "rl_timerfd_set", "<= to <", 2, why = equal },
+  { "rl_timerfd_set", "<= to <", 3, why = "the timer is set to what it is set to" },
   -- csrc/driver/client/rl_turn.c
   { "rl_turn_read", "< to <=", 2, why = "0 has left before" },
   { "rl_turn_read", "< to <=", 3, why = "what is left makes the socket readable, and is read by the next turn" },

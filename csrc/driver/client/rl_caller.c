@@ -4,12 +4,12 @@
  * SPDX-License-Identifier: MIT
  *
  * One caller, the poller, polls for all callers, without the client's mutex. Each other caller
- * sleeps on its own semaphore until a thread wakes it:
+ * sleeps on its own sleeper until a thread wakes it:
  *
  *   state      in list      meaning
  *   asleep     |asleep|     no thread has woken the caller
- *   unposted   |unposted|   a thread with the mutex has woken it; its semaphore is not set yet
- *   posted     none         its semaphore is set, and the caller is on its way to the mutex
+ *   unposted   |unposted|   a thread with the mutex has woken it; its sleeper is not set yet
+ *   posted     none         its sleeper is set, and the caller is on its way to the mutex
  *   running    none         it has locked the mutex (rl_caller_arrive())
  *   polling    none         it polls as the poller, without the mutex
  *
@@ -192,14 +192,14 @@ void rl_caller_send(redlock_client *client) {
 
 typedef struct rl_caller_posts {
   unsigned count;
-  rl_semaphore *semaphores[RL_CALLER_POSTS_MAX];
+  rl_sleeper *sleepers[RL_CALLER_POSTS_MAX];
 } rl_caller_posts;
 
 /* Ends the poll of the poller. There must be a poller. */
 static void rl_caller_end_poll(rl_callers *callers) {
   if (callers->polling && !callers->event_is_set) {
     callers->event_is_set = true;
-    rl_event_set(callers->poller->event);
+    rl_eventfd_set(callers->poller->event);
   }
 }
 
@@ -224,13 +224,13 @@ static void rl_caller_add_post(rl_callers *callers, rl_caller *caller, rl_caller
   rl_list_remove(&caller->list);
   callers->posted++;
   if (posts->count == RL_CALLER_POSTS_MAX) {
-    rl_semaphore_post(&caller->semaphore);
+    rl_sleeper_post(&caller->sleeper);
   } else {
-    posts->semaphores[posts->count++] = &caller->semaphore;
+    posts->sleepers[posts->count++] = &caller->sleeper;
   }
 }
 
-/* THR-6. Collects the semaphores to set, for rl_caller_set_semaphores(). */
+/* THR-6. Collects the sleepers to set, for rl_caller_set_sleepers(). */
 static void rl_caller_choose_posts(rl_callers *callers, rl_caller_posts *posts) {
   posts->count = 0;
   if (callers->poller != NULL && callers->poller->unposted) {
@@ -317,13 +317,13 @@ static void rl_caller_before_unlock(redlock_client *client, rl_caller_posts *pos
   }
   if (rl_watchdog_is_late(client)) {
     client->watchdog.until_us = 0;
-    rl_semaphore_post(&client->watchdog.self.semaphore);
+    rl_sleeper_post(&client->watchdog.self.sleeper);
   }
 }
 
-static void rl_caller_set_semaphores(const rl_caller_posts *posts) {
+static void rl_caller_set_sleepers(const rl_caller_posts *posts) {
   for (unsigned i = 0; i < posts->count; i++) {
-    rl_semaphore_post(posts->semaphores[i]);
+    rl_sleeper_post(posts->sleepers[i]);
   }
 }
 
@@ -333,7 +333,7 @@ void rl_caller_wake_threads(redlock_client *client, bool unlock) {
   if (unlock) {
     rl_mutex_unlock(&client->mutex);
   }
-  rl_caller_set_semaphores(&posts);
+  rl_caller_set_sleepers(&posts);
 }
 
 /* ------------------------------------------------------------------------------------ waiting */
@@ -358,11 +358,11 @@ static int rl_caller_set_timer(rl_callers *callers, redlock_time *until_us) {
   if (*until_us == REDLOCK_NEVER || rl_time_sub(*until_us, now_us) <= RL_CALLER_SHORT_US) {
     return -1;
   }
-  if (!rl_timer_open(&callers->timer)) {
+  if (!rl_timerfd_open(&callers->timer)) {
     *until_us = rl_time_add(now_us, rl_clock_slice(*until_us));
     return -1;
   }
-  rl_timer_set(&callers->timer, *until_us);
+  rl_timerfd_set(&callers->timer, *until_us);
   return callers->timer.fd;
 }
 
@@ -384,7 +384,7 @@ static int rl_caller_poll_unlocked(redlock_client *client, struct pollfd *fds, s
   callers->polling = true;
   callers->event_is_set = false;
   rl_mutex_unlock(&client->mutex);
-  rl_caller_set_semaphores(&posts);
+  rl_caller_set_sleepers(&posts);
   int ready = rl_poll_until(fds, count, until_us);
   rl_client_enter(client);
   return ready;
@@ -415,14 +415,14 @@ int rl_caller_poll(redlock_client *client, rl_caller *self, redlock_time until_u
   if (until_us == REDLOCK_NEVER && count == 0 && self != &client->watchdog.self) {
     return REDLOCK_E_SYSTEM; /* Nothing could end this wait. */
   }
-  fds[count] = (struct pollfd){rl_event_fd(self->event), POLLIN, 0};
+  fds[count] = (struct pollfd){rl_eventfd_to_poll(self->event), POLLIN, 0};
   if (fds[count].fd < 0) {
     until_us = rl_time_min(until_us, rl_time_add(redlock_now(), RL_CALLER_BLIND_US));
   }
   callers->poller = self;
   int ready = rl_caller_poll_unlocked(client, fds, count + 1, until_us);
   if (ready > 0 && fds[count].revents != 0) {
-    rl_event_clear(self->event);
+    rl_eventfd_clear(self->event);
   }
   if (callers->sender == self) {
     callers->sender = NULL;
@@ -464,7 +464,7 @@ static void rl_caller_arrive(rl_callers *callers, rl_caller *self) {
 }
 
 /*
- * Unlocks the mutex, sets the semaphores in |posts|, perhaps that of |self|, sleeps, and locks the
+ * Unlocks the mutex, sets the sleepers in |posts|, perhaps that of |self|, sleeps, and locks the
  * mutex again. Returns false if no thread has woken |self| until |until_us|.
  */
 static bool rl_caller_sleep_unlocked(redlock_client *client, rl_caller *self, redlock_time until_us,
@@ -472,9 +472,9 @@ static bool rl_caller_sleep_unlocked(redlock_client *client, rl_caller *self, re
   bool in_time;
   do {
     rl_mutex_unlock(&client->mutex);
-    rl_caller_set_semaphores(posts);
+    rl_caller_set_sleepers(posts);
     posts->count = 0;
-    in_time = rl_semaphore_wait(&self->semaphore, until_us);
+    in_time = rl_sleeper_wait(&self->sleeper, until_us);
     rl_mutex_lock(&client->mutex);
   } while (!self->woken && in_time);
   return self->woken;
@@ -512,7 +512,7 @@ static int rl_caller_sleep(redlock_client *client, rl_caller *self, redlock_time
 static void rl_caller_relieve_watchdog(redlock_client *client) {
   rl_callers *callers = &client->callers;
   if (callers->poller == &client->watchdog.self) {
-    rl_event_set(&client->watchdog.event);
+    rl_eventfd_set(&client->watchdog.event);
     callers->poller = NULL;
     callers->polling = callers->polls_briefly = false;
   }
@@ -524,8 +524,8 @@ int rl_caller_wait(redlock_client *client, rl_caller *self, redlock_time until_u
   if (interrupted != NULL) {
     *interrupted = false;
   }
-  if (rl_event_fd(&callers->event) < 0) {
-    (void)rl_event_open(&callers->event); /* Without the event rl_caller_poll() polls briefly. */
+  if (rl_eventfd_to_poll(&callers->event) < 0) {
+    (void)rl_eventfd_open(&callers->event); /* Without the event rl_caller_poll() polls briefly. */
   }
   if (atomic_load(&callers->wakeups) != self->wakeups) {
     return REDLOCK_E_CANCELLED;
@@ -551,5 +551,5 @@ void redlock_client_wakeup(redlock_client *client) {
     return; /* A child is in no call, and the event is its parent's. */
   }
   (void)atomic_fetch_add(&client->callers.wakeups, 1);
-  rl_event_set(&client->callers.event);
+  rl_eventfd_set(&client->callers.event);
 }

@@ -19,18 +19,18 @@ static void rl_callers_init_lists(rl_callers *callers) {
 void rl_callers_init(rl_callers *callers) {
   rl_callers_init_lists(callers);
   atomic_init(&callers->wakeups, 0);
-  rl_event_init(&callers->event);
-  rl_timer_init(&callers->timer);
+  rl_eventfd_init(&callers->event);
+  rl_timerfd_init(&callers->timer);
 }
 
 void rl_callers_free(rl_callers *callers) {
   for (size_t i = 0; i < callers->count; i++) {
-    rl_semaphore_free(&callers->all[i]->semaphore);
+    rl_sleeper_free(&callers->all[i]->sleeper);
     free(callers->all[i]);
   }
   free(callers->all);
-  rl_event_close(&callers->event);
-  rl_timer_close(&callers->timer);
+  rl_eventfd_close(&callers->event);
+  rl_timerfd_close(&callers->timer);
 }
 
 void rl_callers_reset(rl_callers *callers) {
@@ -42,11 +42,11 @@ void rl_callers_reset(rl_callers *callers) {
   for (size_t i = 0; i < callers->count; i++) {
     rl_caller *caller = callers->all[i];
     caller->in_use = caller->sleeps = caller->woken = caller->unposted = false;
-    (void)rl_semaphore_init(&caller->semaphore);
+    (void)rl_sleeper_init(&caller->sleeper);
     rl_list_append(&callers->spare, &caller->list);
   }
-  rl_event_close(&callers->event); /* It is the parent's, too. */
-  rl_timer_close(&callers->timer);
+  rl_eventfd_close(&callers->event); /* It is the parent's, too. */
+  rl_timerfd_close(&callers->timer);
 }
 
 static bool rl_callers_reserve(rl_callers *callers) {
@@ -63,7 +63,7 @@ static bool rl_callers_reserve(rl_callers *callers) {
   return true;
 }
 
-/* Callers are kept until the end: a semaphore may be posted after its thread has left the call. */
+/* Callers are kept until the end: a sleeper may be posted after its thread has left the call. */
 rl_caller *rl_callers_take_spare(rl_callers *callers) {
   rl_caller *caller =
       RL_OWNER(callers->spare.previous, rl_caller, list); /* The last one is in the cache. */
@@ -75,7 +75,7 @@ rl_caller *rl_callers_take_spare(rl_callers *callers) {
     return NULL;
   }
   caller = calloc(1, sizeof *caller);
-  if (caller == NULL || !rl_semaphore_init(&caller->semaphore)) {
+  if (caller == NULL || !rl_sleeper_init(&caller->sleeper)) {
     free(caller);
     return NULL;
   }

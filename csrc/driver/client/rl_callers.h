@@ -11,10 +11,10 @@
 #include <stddef.h>
 
 #include "base/rl_list.h"
-#include "os/rl_event.h"
+#include "os/rl_eventfd.h"
 #include "os/rl_mutex.h"
-#include "os/rl_semaphore.h"
-#include "os/rl_timer.h"
+#include "os/rl_sleeper.h"
+#include "os/rl_timerfd.h"
 #include "redlock.h"
 
 /* Longest time that bytes are left to arriving callers. */
@@ -22,16 +22,16 @@
 
 /* A thread in a blocking call, or the watchdog. */
 typedef struct rl_caller {
-  rl_list list;           /* in |asleep|, |unposted| or |spare| */
-  rl_semaphore semaphore; /* on which the caller sleeps */
-  rl_event *event;        /* ends its poll while it is the poller */
-  unsigned number;        /* among all callers of the client, from 1 */
-  redlock_lock *lock;     /* the caller waits for its operation; NULL: for any turn */
-  bool each_turn;         /* the caller is woken after each turn */
+  rl_list list;       /* in |asleep|, |unposted| or |spare| */
+  rl_sleeper sleeper; /* on which the caller sleeps */
+  rl_eventfd *event;  /* ends its poll while it is the poller */
+  unsigned number;    /* among all callers of the client, from 1 */
+  redlock_lock *lock; /* the caller waits for its operation; NULL: for any turn */
+  bool each_turn;     /* the caller is woken after each turn */
   bool in_use;
   bool sleeps;      /* it is asleep, unposted or posted */
   bool woken;       /* taken out of |asleep|, in order to check its operation or to poll */
-  bool unposted;    /* woken, but its semaphore is not set yet */
+  bool unposted;    /* woken, but its sleeper is not set yet */
   unsigned wakeups; /* redlock_client_wakeup() calls before the call of this thread */
 } rl_caller;
 
@@ -67,8 +67,8 @@ typedef struct rl_callers {
   size_t capacity;
   atomic_uint wakeups;   /* redlock_client_wakeup() calls */
   unsigned wakeups_seen; /* the count at which sleeping callers were last woken */
-  rl_event event;        /* of the poller; open after the first wait */
-  rl_timer timer;        /* of the poller; open after the first long wait */
+  rl_eventfd event;      /* of the poller; open after the first wait */
+  rl_timerfd timer;      /* of the poller; open after the first long wait */
 } rl_callers;
 
 void rl_callers_init(rl_callers *callers);

@@ -169,12 +169,12 @@ static redlock_client *rl_client_new(void) {
     return NULL;
   }
   rl_callers_init(&client->callers);
-  rl_event_init(&client->watchdog.event);
+  rl_eventfd_init(&client->watchdog.event);
   client->watchdog.self.event = &client->watchdog.event;
   client->references = 1;
   client->epoll_fd = -1;
-  rl_timer_init(&client->timer);
-  rl_event_init(&client->event);
+  rl_timerfd_init(&client->timer);
+  rl_eventfd_init(&client->event);
   for (unsigned i = 0; i < REDLOCK_NODES_MAX; i++) {
     rl_socket_init(&client->sockets[i]);
   }

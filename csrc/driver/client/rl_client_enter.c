@@ -23,7 +23,7 @@ void rl_client_check_fork(redlock_client *client) {
   client->watchdog.runs = false; /* A child does not have the thread. */
   client->watchdog.on_lost = NULL;
   client->watchdog.on_event = NULL;
-  rl_event_close(&client->watchdog.event);
+  rl_eventfd_close(&client->watchdog.event);
   client->asks = 0;
   RL_LIST_EACH(&client->core.locks, lock, rl_lock, locks) {
     lock->waited = 0;

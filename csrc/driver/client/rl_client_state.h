@@ -12,7 +12,7 @@
 #include "net/rl_socket.h"
 #include "os/rl_fork.h"
 #include "os/rl_mutex.h"
-#include "os/rl_timer.h"
+#include "os/rl_timerfd.h"
 #include "rl_core.h"
 
 /* The renewal thread of a client (rl_watchdog.c). */
@@ -25,7 +25,7 @@ typedef struct rl_watchdog {
   pthread_t thread;
   redlock_time until_us; /* time when it wakes by itself; 0 while it is awake */
   rl_caller self;
-  rl_event event;
+  rl_eventfd event;
   redlock_lost_function *on_lost; /* receives losses, or NULL */
   void *on_lost_data;
   uint32_t reported_count;          /* losses before its last report */
@@ -48,9 +48,9 @@ struct redlock_client {
   redlock_settings settings; /* a copy; |options| are in the core */
   bool external;             /* its connections are another program's (nginx) */
   int epoll_fd;              /* -1 until the program asks for it */
-  rl_event event;            /* in the epoll set, for what is due at once */
+  rl_eventfd event;          /* in the epoll set, for what is due at once */
   bool event_is_set;
-  rl_timer timer;              /* in the epoll set, for what is due later */
+  rl_timerfd timer;            /* in the epoll set, for what is due later */
   redlock_time driver_due_us;  /* time when the driver needs a turn; 0 = never */
   bool wake;                   /* operations have ended outside of the program's loop */
   redlock_time processed_us;   /* time of the last turn */

@@ -66,9 +66,9 @@ void rl_poll_at(redlock_client *client, redlock_time at_us) {
 /* Sets or clears the event in the epoll set. */
 static void rl_poll_set_event(redlock_client *client, bool wake) {
   if (wake && !client->event_is_set) {
-    rl_event_set(&client->event);
+    rl_eventfd_set(&client->event);
   } else if (!wake && client->event_is_set) {
-    rl_event_clear(&client->event);
+    rl_eventfd_clear(&client->event);
   }
   client->event_is_set = wake;
 }
@@ -83,7 +83,7 @@ void rl_poll_sync(redlock_client *client) {
   redlock_time deadline_us = rl_poll_process_deadline(client);
   rl_poll_set_event(client, deadline_us == 0);
   if (deadline_us != 0) {
-    rl_timer_set(&client->timer, deadline_us);
+    rl_timerfd_set(&client->timer, deadline_us);
   }
 }
 
@@ -95,10 +95,10 @@ static bool rl_poll_add(redlock_client *client, int fd) {
 void rl_poll_open(redlock_client *client) {
   client->event_is_set = false;
   client->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-  (void)rl_timer_open(&client->timer);
-  (void)rl_event_open(&client->event);
+  (void)rl_timerfd_open(&client->timer);
+  (void)rl_eventfd_open(&client->event);
   if (client->epoll_fd < 0 || !rl_poll_add(client, client->timer.fd) ||
-      !rl_poll_add(client, rl_event_fd(&client->event))) {
+      !rl_poll_add(client, rl_eventfd_to_poll(&client->event))) {
     rl_poll_close(client);
   }
   rl_poll_wake(client);
@@ -123,8 +123,8 @@ void rl_poll_close(redlock_client *client) {
     (void)close(client->epoll_fd);
   }
   client->epoll_fd = -1;
-  rl_timer_close(&client->timer);
-  rl_event_close(&client->event);
+  rl_timerfd_close(&client->timer);
+  rl_eventfd_close(&client->event);
 }
 
 /* -------------------------------------------------------------------------------- descriptors */

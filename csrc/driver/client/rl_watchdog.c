@@ -25,7 +25,7 @@
  *           join itself. It ends after the function, and frees the client if no reference is left.
  *
  * The watchdog holds the mutex only in its turns, and turns do not wait. Otherwise it waits in
- * poll() or on its semaphore. So it can be joined at any time, and a thread that wants the mutex,
+ * poll() or on its sleeper. So it can be joined at any time, and a thread that wants the mutex,
  * also a finalizer, waits for one turn at most. All signals are blocked in the watchdog, and it
  * knows nothing of Lua. fork() waits for the mutex (rl_mutex.c). A child has no watchdog until it
  * begins such a lease.
@@ -47,7 +47,7 @@ static void rl_watchdog_sleep(redlock_client *client, redlock_time until_us) {
   rl_caller_wake_threads(client, false);
   watchdog->until_us = until_us;
   rl_mutex_unlock(&client->mutex);
-  (void)rl_semaphore_wait(&watchdog->self.semaphore, until_us);
+  (void)rl_sleeper_wait(&watchdog->self.sleeper, until_us);
   rl_mutex_lock(&client->mutex);
   watchdog->until_us = 0;
 }
@@ -110,8 +110,8 @@ static void *rl_watchdog_run(void *argument) {
   if (ends_client != NULL) { /* WDOG-6: no other reference is left. */
     watchdog->runs = false;
     (void)pthread_detach(pthread_self());
-    rl_semaphore_free(&watchdog->self.semaphore);
-    rl_event_close(&watchdog->event);
+    rl_sleeper_free(&watchdog->self.sleeper);
+    rl_eventfd_close(&watchdog->event);
     ends_client(client);
   }
   return NULL;
@@ -122,16 +122,16 @@ int rl_watchdog_start(redlock_client *client) {
   if (watchdog->runs || watchdog->forbidden || client->external) {
     return REDLOCK_OK;
   }
-  if (!rl_event_open(&watchdog->event)) {
+  if (!rl_eventfd_open(&watchdog->event)) {
     return REDLOCK_E_SYSTEM;
   }
   watchdog->stops = false;
   watchdog->until_us = 0;
   watchdog->runs =
-      rl_semaphore_init(&watchdog->self.semaphore) &&
+      rl_sleeper_init(&watchdog->self.sleeper) &&
       rl_thread_start(&watchdog->thread, RL_WATCHDOG_STACK, rl_watchdog_run, client) == 0;
   if (!watchdog->runs) {
-    rl_event_close(&watchdog->event);
+    rl_eventfd_close(&watchdog->event);
     return REDLOCK_E_SYSTEM;
   }
   return REDLOCK_OK;
@@ -151,11 +151,11 @@ void rl_watchdog_stop(redlock_client *client) {
     return; /* WDOG-6 */
   }
   watchdog->runs = false;
-  rl_semaphore_post(&watchdog->self.semaphore);
-  rl_event_set(&watchdog->event);
+  rl_sleeper_post(&watchdog->self.sleeper);
+  rl_eventfd_set(&watchdog->event);
   rl_caller_wake_threads(client, true);
   (void)pthread_join(watchdog->thread, NULL);
   rl_mutex_lock(&client->mutex);
-  rl_semaphore_free(&watchdog->self.semaphore);
-  rl_event_close(&watchdog->event);
+  rl_sleeper_free(&watchdog->self.sleeper);
+  rl_eventfd_close(&watchdog->event);
 }

@@ -27,11 +27,11 @@ bool __wrap_rl_entropy_fill(unsigned char *bytes, size_t length) {
 static _Thread_local bool is_held_up;
 static atomic_bool let_go;
 
-bool __real_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us);
-bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us);
+bool __real_rl_sleeper_wait(rl_sleeper *sleeper, redlock_time until_us);
+bool __wrap_rl_sleeper_wait(rl_sleeper *sleeper, redlock_time until_us);
 
-bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us) {
-  bool posted = __real_rl_semaphore_wait(semaphore, is_held_up ? REDLOCK_NEVER : until_us);
+bool __wrap_rl_sleeper_wait(rl_sleeper *sleeper, redlock_time until_us) {
+  bool posted = __real_rl_sleeper_wait(sleeper, is_held_up ? REDLOCK_NEVER : until_us);
   while (is_held_up && !atomic_load(&let_go)) {
     (void)poll(NULL, 0, 1);
   }

@@ -1,5 +1,5 @@
 /*
- * Callers: their rules, and failures of memory, semaphores and descriptors.
+ * Callers: their rules, and failures of memory, sleepers and descriptors.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,7 +18,7 @@
 #include "client/rl_turn.h"
 #include "client_world.h"
 
-static bool no_semaphore;
+static bool no_sleeper;
 static bool no_growth;
 
 void *__real_realloc(void *block, size_t size);
@@ -28,24 +28,24 @@ void *__wrap_realloc(void *block, size_t size) {
   return no_growth ? NULL : __real_realloc(block, size);
 }
 
-bool __real_rl_semaphore_init(rl_semaphore *semaphore);
-bool __wrap_rl_semaphore_init(rl_semaphore *semaphore);
-bool __real_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us);
-bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us);
+bool __real_rl_sleeper_init(rl_sleeper *sleeper);
+bool __wrap_rl_sleeper_init(rl_sleeper *sleeper);
+bool __real_rl_sleeper_wait(rl_sleeper *sleeper, redlock_time until_us);
+bool __wrap_rl_sleeper_wait(rl_sleeper *sleeper, redlock_time until_us);
 
-bool __wrap_rl_semaphore_init(rl_semaphore *semaphore) {
-  return !no_semaphore && __real_rl_semaphore_init(semaphore);
+bool __wrap_rl_sleeper_init(rl_sleeper *sleeper) {
+  return !no_sleeper && __real_rl_sleeper_init(sleeper);
 }
 
 static unsigned wake_ups_by_nobody; /* number of next sleeps that end so */
 static bool time_stands_still;
 
-bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us) {
+bool __wrap_rl_sleeper_wait(rl_sleeper *sleeper, redlock_time until_us) {
   if (wake_ups_by_nobody > 0) {
     wake_ups_by_nobody--;
     return true;
   }
-  return __real_rl_semaphore_wait(semaphore, time_stands_still ? REDLOCK_NEVER : until_us);
+  return __real_rl_sleeper_wait(sleeper, time_stands_still ? REDLOCK_NEVER : until_us);
 }
 
 /* How many threads were called, and how many of them while the mutex of |guarded| was held. */
@@ -53,10 +53,10 @@ static redlock_client *guarded;
 static unsigned posts;
 static unsigned guarded_posts;
 
-void __real_rl_semaphore_post(rl_semaphore *semaphore);
-void __wrap_rl_semaphore_post(rl_semaphore *semaphore);
+void __real_rl_sleeper_post(rl_sleeper *sleeper);
+void __wrap_rl_sleeper_post(rl_sleeper *sleeper);
 
-void __wrap_rl_semaphore_post(rl_semaphore *semaphore) {
+void __wrap_rl_sleeper_post(rl_sleeper *sleeper) {
   if (guarded != NULL) {
     posts++;
     if (pthread_mutex_trylock(&guarded->mutex.mutex) == 0) {
@@ -65,7 +65,7 @@ void __wrap_rl_semaphore_post(rl_semaphore *semaphore) {
       guarded_posts++;
     }
   }
-  __real_rl_semaphore_post(semaphore);
+  __real_rl_sleeper_post(sleeper);
 }
 
 /* Descriptors that the poller polls. */
@@ -130,13 +130,13 @@ static unsigned begin_all(unsigned most) {
   return count;
 }
 
-TEST(begin_reports_missing_memory_and_semaphores) {
+TEST(begin_reports_missing_memory_and_sleepers) {
   no_growth = true;
   assert_int_equal(begin_all(1), 0);
   no_growth = false;
-  no_semaphore = true;
+  no_sleeper = true;
   assert_int_equal(begin_all(1), 0);
-  no_semaphore = false;
+  no_sleeper = false;
   assert_int_equal(begin_all(1), 1);
 }
 
@@ -156,7 +156,7 @@ TEST(begin_refuses_more_threads_than_a_lock_can_number) {
 LINUX_TEST(child_inherits_no_call) {
   rl_client_enter(client);
   rl_caller *before = rl_caller_begin(client, NULL);
-  assert_true(rl_timer_open(&client->callers.timer));
+  assert_true(rl_timerfd_open(&client->callers.timer));
   rl_callers_reset(&client->callers);
   assert_int_equal(client->callers.timer.fd, -1); /* It is the parent's, too. */
   rl_caller_end(client, before);
@@ -259,7 +259,7 @@ TEST(endless_wait_is_refused) {
 LINUX_TEST(poller_polls_and_clears_its_event) {
   assert_error(wait_until(redlock_now() + 1), REDLOCK_OK);
   client->callers.event_is_set = true; /* the one before */
-  rl_event_set(&client->callers.event);
+  rl_eventfd_set(&client->callers.event);
   observed = client;
   redlock_time began_us = redlock_now();
   assert_error(wait_until(began_us + 20 * SECONDS), REDLOCK_OK);
@@ -267,7 +267,7 @@ LINUX_TEST(poller_polls_and_clears_its_event) {
   assert_true(redlock_now() - began_us < 10 * SECONDS);
   assert_int_equal(polled_count, 2);
   assert_true(polled_undisturbed);
-  struct pollfd one = {rl_event_fd(&client->callers.event), POLLIN, 0};
+  struct pollfd one = {rl_eventfd_to_poll(&client->callers.event), POLLIN, 0};
   assert_int_equal(poll(&one, 1, 0), 0);
 }
 
@@ -618,9 +618,9 @@ TEST(last_reference_wakes_threads_before_it_unlocks) {
 TEST(poller_polls_briefly_while_threads_are_unposted) {
   rl_caller *poller = begin_poller();
   rl_caller next = {.sleeps = true, .woken = true, .unposted = true};
-  assert_true(rl_semaphore_init(&next.semaphore));
+  assert_true(rl_sleeper_init(&next.sleeper));
   rl_client_enter(client);
-  assert_true(rl_event_open(&client->callers.event));
+  assert_true(rl_eventfd_open(&client->callers.event));
   rl_list_append(&client->callers.unposted, &next.list);
   client->callers.posted = 8;
   redlock_time began_us = redlock_now();
@@ -628,8 +628,8 @@ TEST(poller_polls_briefly_while_threads_are_unposted) {
   assert_true(redlock_now() - began_us < 10 * SECONDS);
   rl_client_leave(client);
   assert_false(next.unposted);
-  assert_true(rl_semaphore_wait(&next.semaphore, redlock_now()));
-  rl_semaphore_free(&next.semaphore);
+  assert_true(rl_sleeper_wait(&next.sleeper, redlock_now()));
+  rl_sleeper_free(&next.sleeper);
   end_poller(poller);
 }
 
@@ -679,15 +679,15 @@ TEST(thread_that_wakes_the_sender_sends_instead) {
 
 /* The watchdog polls. */
 TEST(waiting_thread_takes_the_lead_from_the_watchdog) {
-  assert_true(rl_event_open(&client->watchdog.event));
+  assert_true(rl_eventfd_open(&client->watchdog.event));
   client->callers.poller = &client->watchdog.self;
   client->callers.polling = true;
   assert_error(wait_until(REDLOCK_NEVER), REDLOCK_E_SYSTEM); /* Nothing could end it. */
   assert_null(client->callers.poller);
   assert_false(client->callers.polling);
-  struct pollfd one = {rl_event_fd(&client->watchdog.event), POLLIN, 0};
+  struct pollfd one = {rl_eventfd_to_poll(&client->watchdog.event), POLLIN, 0};
   assert_int_equal(poll(&one, 1, 0), 1);
-  rl_event_close(&client->watchdog.event);
+  rl_eventfd_close(&client->watchdog.event);
 }
 
 /* As in a program that has closed its standard input. */
@@ -695,9 +695,9 @@ TEST(descriptor_0_is_an_event_as_well) {
   int input = fcntl(0, F_DUPFD_CLOEXEC, 3);
   (void)close(0);
   assert_error(wait_until(redlock_now() + 1), REDLOCK_OK);
-  assert_int_equal(rl_event_fd(&client->callers.event), 0);
+  assert_int_equal(rl_eventfd_to_poll(&client->callers.event), 0);
   assert_error(wait_until(redlock_now() + 1), REDLOCK_OK);
-  assert_int_equal(rl_event_fd(&client->callers.event), 0); /* The same. */
+  assert_int_equal(rl_eventfd_to_poll(&client->callers.event), 0); /* The same. */
   free_client();
   assert_int_equal(fcntl(0, F_GETFD), -1);
   if (input >= 0) {
@@ -715,7 +715,7 @@ TEST(wakeup_in_a_child_wakes_no_thread_of_the_parent) {
     _exit(0);
   }
   assert_int_equal(exit_status(child), 0);
-  struct pollfd one = {rl_event_fd(&client->callers.event), POLLIN, 0};
+  struct pollfd one = {rl_eventfd_to_poll(&client->callers.event), POLLIN, 0};
   assert_int_equal(poll(&one, 1, 0), 0);
   redlock_client_wakeup(client);
   assert_int_equal(poll(&one, 1, 0), 1);
@@ -763,7 +763,7 @@ TEST(wakeup_ends_a_call_without_an_event) {
   redlock_time began_us = redlock_now();
   assert_error(redlock_lock_acquire(lock, NULL, NULL), REDLOCK_E_CANCELLED);
   assert_true(redlock_now() - began_us < 8 * SECONDS);
-  assert_int_equal(rl_event_fd(&client->callers.event), -1);
+  assert_int_equal(rl_eventfd_to_poll(&client->callers.event), -1);
   atomic_store(&awake, true);
   assert_int_equal(pthread_join(thread, NULL), 0);
   assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);

@@ -93,7 +93,7 @@ TEST(watchdog_is_started_once_and_only_if_allowed) {
     client->external = i == 2;           /* a host with connections of its own */
     assert_error(rl_watchdog_start(client), REDLOCK_OK);
     assert_true(client->watchdog.runs == (i == 0));
-    assert_int_equal(rl_event_fd(&client->watchdog.event), -1);
+    assert_int_equal(rl_eventfd_to_poll(&client->watchdog.event), -1);
   }
   client->external = false;
 }

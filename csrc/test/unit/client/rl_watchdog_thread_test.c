@@ -20,25 +20,25 @@
 #define LOOP_US (20 * MS)
 
 static bool no_event;
-static bool no_semaphore;
+static bool no_sleeper;
 static bool no_thread;
 static atomic_bool no_entropy;
 
-bool __real_rl_event_open(rl_event *event);
-bool __wrap_rl_event_open(rl_event *event);
-bool __real_rl_semaphore_init(rl_semaphore *semaphore);
-bool __wrap_rl_semaphore_init(rl_semaphore *semaphore);
+bool __real_rl_eventfd_open(rl_eventfd *event);
+bool __wrap_rl_eventfd_open(rl_eventfd *event);
+bool __real_rl_sleeper_init(rl_sleeper *sleeper);
+bool __wrap_rl_sleeper_init(rl_sleeper *sleeper);
 int __real_rl_thread_start(pthread_t *thread, size_t stack, void *(*run)(void *), void *argument);
 int __wrap_rl_thread_start(pthread_t *thread, size_t stack, void *(*run)(void *), void *argument);
 bool __real_rl_entropy_fill(unsigned char *bytes, size_t length);
 bool __wrap_rl_entropy_fill(unsigned char *bytes, size_t length);
 
-bool __wrap_rl_event_open(rl_event *event) {
-  return !no_event && __real_rl_event_open(event);
+bool __wrap_rl_eventfd_open(rl_eventfd *event) {
+  return !no_event && __real_rl_eventfd_open(event);
 }
 
-bool __wrap_rl_semaphore_init(rl_semaphore *semaphore) {
-  return !no_semaphore && __real_rl_semaphore_init(semaphore);
+bool __wrap_rl_sleeper_init(rl_sleeper *sleeper) {
+  return !no_sleeper && __real_rl_sleeper_init(sleeper);
 }
 
 int __wrap_rl_thread_start(pthread_t *thread, size_t stack, void *(*run)(void *), void *argument) {
@@ -55,11 +55,11 @@ static atomic_uint sleeps;
 static redlock_duration first_sleep_us;
 static atomic_bool with_mutex; /* It fell asleep with the mutex locked. */
 
-bool __real_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us);
-bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us);
+bool __real_rl_sleeper_wait(rl_sleeper *sleeper, redlock_time until_us);
+bool __wrap_rl_sleeper_wait(rl_sleeper *sleeper, redlock_time until_us);
 
-bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us) {
-  if (semaphore == &client->watchdog.self.semaphore) {
+bool __wrap_rl_sleeper_wait(rl_sleeper *sleeper, redlock_time until_us) {
+  if (sleeper == &client->watchdog.self.sleeper) {
     if (atomic_load(&sleeps) == 0) {
       first_sleep_us = rl_time_sub(until_us, client->processed_us);
     }
@@ -70,7 +70,7 @@ bool __wrap_rl_semaphore_wait(rl_semaphore *semaphore, redlock_time until_us) {
     }
     atomic_fetch_add(&sleeps, 1);
   }
-  return __real_rl_semaphore_wait(semaphore, until_us);
+  return __real_rl_sleeper_wait(sleeper, until_us);
 }
 
 /* SIGALRM ends a test that hangs. */
@@ -157,11 +157,11 @@ TEST(watchdog_sleeps_between_turns_without_entropy) {
 TEST(failed_start_can_be_repeated) {
   for (unsigned i = 0; i < 4; i++) {
     no_event = i == 0;
-    no_semaphore = i == 1;
+    no_sleeper = i == 1;
     no_thread = i == 2;
     assert_error(start(), i < 3 ? REDLOCK_E_SYSTEM : REDLOCK_OK);
     assert_true(client->watchdog.runs == (i == 3));
-    assert_true((rl_event_fd(&client->watchdog.event) >= 0) == (i == 3));
+    assert_true((rl_eventfd_to_poll(&client->watchdog.event) >= 0) == (i == 3));
   }
 }
 
@@ -180,7 +180,7 @@ TEST(watchdog_runs_again_after_a_fork_during_its_stop) {
   client->watchdog.stops = true;
   client->watchdog.runs = true;
   client->watchdog.on_lost = count_calls;
-  assert_true(rl_event_open(&client->watchdog.event));
+  assert_true(rl_eventfd_open(&client->watchdog.event));
   client->mark.pid = 0;
   if (client->mark.page != NULL) {
     *client->mark.page = 0;
@@ -188,7 +188,7 @@ TEST(watchdog_runs_again_after_a_fork_during_its_stop) {
   rl_client_check_fork(client);
   assert_false(client->watchdog.runs);
   assert_null(client->watchdog.on_lost);
-  assert_int_equal(rl_event_fd(&client->watchdog.event), -1);
+  assert_int_equal(rl_eventfd_to_poll(&client->watchdog.event), -1);
   assert_error(start(), REDLOCK_OK);
   eventually(polls());
 }
@@ -197,7 +197,7 @@ TEST(closed_client_has_no_watchdog) {
   assert_error(start(), REDLOCK_OK);
   assert_error(redlock_client_close(client, 0), REDLOCK_OK);
   assert_false(client->watchdog.runs);
-  assert_int_equal(rl_event_fd(&client->watchdog.event), -1);
+  assert_int_equal(rl_eventfd_to_poll(&client->watchdog.event), -1);
 }
 
 TEST(on_lost_checks_its_arguments) {

@@ -1,9 +1,9 @@
 /*
- * A timer that poll() can wait for, on the clock of leases.
+ * A timerfd: a timer that poll() can wait for, on the clock of leases.
  *
  * SPDX-License-Identifier: MIT
  */
-#include "os/rl_timer.h"
+#include "os/rl_timerfd.h"
 
 #include <time.h>
 #include <unistd.h>
@@ -14,20 +14,20 @@
 
 #include "base/rl_time.h"
 
-void rl_timer_init(rl_timer *timer) {
+void rl_timerfd_init(rl_timerfd *timer) {
   timer->fd = -1;
   timer->at_us = REDLOCK_NEVER;
 }
 
-void rl_timer_close(rl_timer *timer) {
+void rl_timerfd_close(rl_timerfd *timer) {
   if (timer->fd >= 0) {
     (void)close(timer->fd);
   }
-  rl_timer_init(timer);
+  rl_timerfd_init(timer);
 }
 
 #if defined(__linux__)
-bool rl_timer_open(rl_timer *timer) {
+bool rl_timerfd_open(rl_timerfd *timer) {
   if (timer->fd >= 0) {
     return true;
   }
@@ -40,7 +40,7 @@ bool rl_timer_open(rl_timer *timer) {
   return timer->fd >= 0;
 }
 
-void rl_timer_set(rl_timer *timer, redlock_time at_us) {
+void rl_timerfd_set(rl_timerfd *timer, redlock_time at_us) {
   redlock_time now_us = redlock_now();
   struct itimerspec wait = {{0, 0}, {0, 0}};
   bool expired = timer->at_us <= now_us;
@@ -56,12 +56,12 @@ void rl_timer_set(rl_timer *timer, redlock_time at_us) {
   timer->at_us = at_us;
 }
 #else
-bool rl_timer_open(rl_timer *timer) {
+bool rl_timerfd_open(rl_timerfd *timer) {
   (void)timer;
   return false;
 }
 
-void rl_timer_set(rl_timer *timer, redlock_time at_us) {
+void rl_timerfd_set(rl_timerfd *timer, redlock_time at_us) {
   (void)timer;
   (void)at_us;
 }

@@ -1,27 +1,27 @@
 /*
- * A timer that poll() can wait for, on the clock of leases: the time-out of poll() does not count
- * suspend.
+ * A timerfd: a timer that poll() can wait for. It is on the clock of leases, because the time-out
+ * of poll() does not count suspend.
  *
  * SPDX-License-Identifier: MIT
  */
-#ifndef RL_TIMER_H
-#define RL_TIMER_H
+#ifndef RL_TIMERFD_H
+#define RL_TIMERFD_H
 
 #include <stdbool.h>
 
 #include "redlock.h"
 
-typedef struct rl_timer {
+typedef struct rl_timerfd {
   int fd;             /* -1: not open */
   redlock_time at_us; /* time that it is set to */
-} rl_timer;
+} rl_timerfd;
 
 /* Makes a timer without a descriptor. */
-void rl_timer_init(rl_timer *timer);
+void rl_timerfd_init(rl_timerfd *timer);
 
 /* Opens the timer unless it is open. Returns false if the system has no timerfd, or refuses one. */
-bool rl_timer_open(rl_timer *timer);
-void rl_timer_close(rl_timer *timer);
+bool rl_timerfd_open(rl_timerfd *timer);
+void rl_timerfd_close(rl_timerfd *timer);
 
 /*
  * Makes the descriptor readable at |at_us| or earlier. A timer that is set to an earlier time keeps
@@ -29,6 +29,6 @@ void rl_timer_close(rl_timer *timer);
  * most end long before their time-out. A readable descriptor stays readable until the timer is set
  * again.
  */
-void rl_timer_set(rl_timer *timer, redlock_time at_us);
+void rl_timerfd_set(rl_timerfd *timer, redlock_time at_us);
 
 #endif

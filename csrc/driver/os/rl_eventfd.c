@@ -1,9 +1,9 @@
 /*
- * An event that poll() can wait for.
+ * An event that poll() can wait for: an eventfd, or a pipe where there is none.
  *
  * SPDX-License-Identifier: MIT
  */
-#include "os/rl_event.h"
+#include "os/rl_eventfd.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -15,12 +15,12 @@
 #include "os/rl_descriptor.h"
 #endif
 
-void rl_event_init(rl_event *event) {
+void rl_eventfd_init(rl_eventfd *event) {
   atomic_init(&event->waited, -1);
   atomic_init(&event->set, -1);
 }
 
-bool rl_event_open(rl_event *event) {
+bool rl_eventfd_open(rl_eventfd *event) {
 #if defined(__linux__)
   int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   int fds[2] = {fd, fd};
@@ -38,7 +38,7 @@ bool rl_event_open(rl_event *event) {
   return true;
 }
 
-void rl_event_close(rl_event *event) {
+void rl_eventfd_close(rl_eventfd *event) {
   int waited = atomic_exchange(&event->waited, -1);
   int set = atomic_exchange(&event->set, -1);
   if (waited >= 0) {
@@ -49,7 +49,7 @@ void rl_event_close(rl_event *event) {
   }
 }
 
-void rl_event_set(rl_event *event) {
+void rl_eventfd_set(rl_eventfd *event) {
   int before = errno;
   uint64_t one = 1; /* An eventfd requires this size; a pipe takes anything. */
   int fd = atomic_load(&event->set);
@@ -60,7 +60,7 @@ void rl_event_set(rl_event *event) {
   errno = before;
 }
 
-void rl_event_clear(rl_event *event) {
+void rl_eventfd_clear(rl_eventfd *event) {
   unsigned char bytes[64];
   ssize_t got;
   int fd = atomic_load(&event->waited);
