@@ -9,6 +9,8 @@
 
 #include "wire/rl_reply.h"
 
+#define RL_SECRET_SHORT 4 /* bytes; a shorter secret occurs in the words of any text */
+
 /* Returns the first occurrence at or behind |at|, or NULL. */
 static char *rl_secret_find(char *text, char *at, const char *secret, size_t length) {
   size_t text_length = strlen(text);
@@ -26,8 +28,23 @@ static char *rl_secret_find(char *text, char *at, const char *secret, size_t len
   return NULL;
 }
 
+static bool rl_secret_is_letter(char byte) {
+  return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+         (byte >= '0' && byte <= '9');
+}
+
 bool rl_secret_is_in(char *text, const char *secret, size_t length) {
-  return rl_secret_find(text, text, secret, length) != NULL;
+  char *at = text;
+  while ((at = rl_secret_find(text, at, secret, length)) != NULL) {
+    const char *end = at + strnlen(at, length);
+    bool within_word = (at > text && rl_secret_is_letter(at[-1]) && rl_secret_is_letter(at[0])) ||
+                       (rl_secret_is_letter(end[-1]) && rl_secret_is_letter(end[0]));
+    if (length >= RL_SECRET_SHORT || !within_word) {
+      return true;
+    }
+    at++;
+  }
+  return false;
 }
 
 void rl_secret_mask(char *text, const char *secret, size_t length) {

@@ -12,7 +12,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns true if the text may contain the secret, or ends within it. */
+/*
+ * Returns true if the text may contain the secret, or ends within it. A secret of less than 4 bytes
+ * counts only outside of words: the e in "ERR invalid password" does not tell that e is a password.
+ */
 bool rl_secret_is_in(char *text, const char *secret, size_t length);
 
 /* Overwrites each occurrence of the secret by '*'. */

@@ -476,6 +476,31 @@ TEST(password_with_a_nul_does_not_leak) {
   assert_string_equal(feed(it, "-ERR a\r\n"), "ERR a");
 }
 
+TEST(short_password_hides_no_error_that_does_not_quote_it) {
+  static const char QUOTED[] = "an error that quotes the password";
+  static const struct {
+    const char *address;
+    const char *reply;
+    const char *error;
+  } cases[] = {
+      {"redis://:e@h", "-ERR invalid password\r\n", "ERR invalid password"},
+      {"redis://:e@h", "-ERR what is e?\r\n", QUOTED},
+      {"redis://:e@h", "-ERR invalid password e\r\n", QUOTED},
+      {"redis://:e@h", "-e\r\n", QUOTED},
+      {"redis://:e@h", "-ERR what is \"e\"\r\n", "ERR what is "},
+      {"redis://:s@h", "-ERR too many connections: 10\r\n", "ERR too many connections: 10"},
+      {"redis://:1@h", "-ERR too many connections: 10\r\n", "ERR too many connections: 10"},
+      {"redis://:10@h", "-ERR too many connections: 10\r\n", QUOTED},
+      {"redis://:pas@h", "-ERR invalid password\r\n", "ERR invalid password"},
+      {"redis://:%09@h", "-ERR what?\r\n", QUOTED},
+      {"redis://:-x@h", "-ERR what is user-x?\r\n", QUOTED},
+      {"redis://:pass@h", "-ERR invalid password\r\n", QUOTED},
+  };
+  for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+    assert_string_equal(feed(connected(cases[i].address), cases[i].reply), cases[i].error);
+  }
+}
+
 TEST(long_error_without_the_password_is_kept) {
   fixture *it = make("redis://:" SECRET "@h");
   char text[RL_REPLY_TEXT_MAX + 100];
