@@ -411,12 +411,12 @@ describe("redlock.cqueues", function()
       misuse(text .. "nil", function() client[name]() end)
       misuse(text .. "a string", function() client[name]("r") end)
       misuse(text .. "a table", function() client[name]({}, "r", print) end)
-      misuse(text .. "a table", function() client[name](lock, "r", print) end)
+      misuse(text .. "a redlock lock", function() client[name](lock, "r", print) end)
     end
     for _, name in ipairs { "acquire", "extend", "release", "cancel", "remaining", "votes" } do
       local text = "lock:" .. name .. "() needs a lock before the colon, got "
       misuse(text .. "nil", function() lock[name]() end)
-      misuse(text .. "a table", function() lock[name](client) end)
+      misuse(text .. "a redlock client", function() lock[name](client) end)
     end
     misuse("redlock.new() is called with a dot, not with a colon", function() redlock:new(farm.addresses) end)
     client:close()

@@ -228,7 +228,7 @@ describe("on_lost in a script", function()
       { { on_lost = {} }, "option 'on_lost' must be a function, got a table" },
       { { on_event = print }, "option 'on_event' can only be given to redlock.new()" },
       { { auto_extend = 1 }, "option 'auto_extend' must be true, false or { every = ms, max_hold = ms }, got 1" },
-      { { auto_extend = { each = 1 } }, "option 'auto_extend' must be true, false or { every = ms, max_hold = ms }" },
+      { { auto_extend = { each = 1 } }, "option 'auto_extend' has an unknown 'each'; it must be true, false or" },
       { { auto_extend = { every = -1 } }, "option 'auto_extend' has a 'every' that must be an integer >= 0" },
       { { auto_extend = { max_hold = "1" } }, "option 'auto_extend' has a 'max_hold' that must be an integer" },
       { { watchdog = true }, "did you mean 'auto_extend'?" },

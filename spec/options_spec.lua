@@ -126,7 +126,22 @@ describe("wrong arguments", function()
     misuse("unknown option [boolean]", function() redlock.new(NODES, { [true] = 1 }) end)
     misuse("option 'prefix' can only be given to redlock.new()", function() client:new_lock("r", { prefix = "" }) end)
     misuse("option 'password' can only be given to redlock.new()", function() lock:acquire({ password = "" }) end)
-    misuse("options must be a table, such as { ttl = 5 }, got 5", function() redlock.new(NODES, 5) end)
+    misuse("option 'guard' has an unknown 'max_tll'; it must be true, false or { max_ttl = ms, cluster = \"name\" }",
+      function() redlock.new(NODES, { guard = { max_tll = 5000 } }) end)
+    misuse("option 'auto_extend' has an unknown 'evry'; it must be true, false or { every = ms, max_hold = ms }",
+      function() client:new_lock("r", { auto_extend = { evry = 50 } }) end)
+    misuse("option 'auto_extend' has an unnamed value; it must be true, false or { every = ms, max_hold = ms }",
+      function() client:new_lock("r", { auto_extend = { 50 } }) end)
+    local units = "; times are in milliseconds: "
+    misuse("options must be a table, got 30" .. units .. "{ ttl = 30000 } is a lease of 30 s",
+      function() client:acquire("r", 30) end)
+    misuse("options must be a table, got 2500" .. units .. "{ ttl = 2500 } is a lease of 2.5 s",
+      function() redlock.new(NODES, 2500) end)
+    misuse("options must be a table, got -1" .. units .. "{ ttl = 10000 } is a lease of 10 s",
+      function() client:new_lock("r", -1) end)
+    misuse("options must be a table, got nan" .. units .. "{ ttl = 10000 } is a lease of 10 s",
+      function() lock:acquire(0 / 0) end)
+    misuse("options must be a table, got 30", function() lock:release(30) end)
     misuse("options must be a table, got a string", function() client:new_lock("r", "ttl") end)
     misuse("options must be a table, got a boolean", function() client:acquire("r", true) end)
   end)
@@ -221,7 +236,11 @@ describe("wrong arguments", function()
     misuse("client:new_lock() needs a client before the colon, got a string", function() client.new_lock("r") end)
     misuse("client:with() needs a client before the colon, got a string", function() client.with("r", print) end)
     misuse("client:close() needs a client before the colon, got nil", function() client.close() end)
-    misuse("client:nodes() needs a client before the colon, got a userdata", function() client.nodes(lock) end)
+    misuse("client:nodes() needs a client before the colon, got a redlock lock", function() client.nodes(lock) end)
+    misuse("client:new_lock() needs a client before the colon, got a table", function() client.new_lock({}, "r") end)
+    misuse("lock:extend() needs a lock before the colon, got a redlock client", function() lock.extend(client) end)
+    misuse("lock:extend() needs a lock before the colon, got a userdata", function() lock.extend(io.stdout) end)
+    misuse("resource must be a string, got a redlock client", function() client:inspect(client) end)
     for _, name in ipairs { "acquire", "extend", "release", "remaining", "is_held", "margin", "resource", "token",
       "ttl", "votes", "result", "cancel" } do
       misuse("lock:" .. name .. "() needs a lock before the colon, got nil", function() lock[name]() end)

@@ -35,9 +35,11 @@ static void *check_self(lua_State *L, const char *class, const char *noun, const
                         int level) {
   void *userdata = luaL_testudata(L, 1, class);
   if (userdata == NULL) {
+    const char *kind = luaL_testudata(L, 1, RL_LUA_CLIENT) != NULL ? "redlock client"
+                       : luaL_testudata(L, 1, RL_LUA_LOCK) != NULL ? "redlock lock"
+                                                                   : luaL_typename(L, 1);
     rl_lua_misuse(L, level, "redlock: %s needs a %s before the colon, got %s%s", method, noun,
-                  lua_isnoneornil(L, 1) ? "" : "a ",
-                  lua_isnoneornil(L, 1) ? "nil" : luaL_typename(L, 1));
+                  lua_isnoneornil(L, 1) ? "" : "a ", lua_isnoneornil(L, 1) ? "nil" : kind);
   }
   return userdata;
 }

@@ -39,10 +39,12 @@ object.client_methods, object.lock_methods = {}, {}
 object.client_class = { __index = object.client_methods, __name = "redlock.client", __metatable = "redlock.client" }
 object.lock_class = { __index = object.lock_methods, __name = "redlock.lock", __metatable = "redlock.lock" }
 
---- Returns "nil", or the type of a value.
+--- Returns "nil", or the type of a value, such as "a redlock client".
 function object.noun(value)
   if value == nil then return "nil" end
-  return "a " .. type(value)
+  local class = getmetatable(value)
+  local name = type(class) == "string" and class:match("^redlock%.(%a+)$")
+  return "a " .. (name and "redlock " .. name or type(value))
 end
 
 -- Each call into the fake releases the locks that were collected.

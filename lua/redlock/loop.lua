@@ -67,9 +67,8 @@ local client_class = { __name = "redlock.client", __index = client_methods, __me
 -- Returns the handle of the object before the colon; getmetatable() returns its class.
 local function check_object(object, noun, method)
   if type(object) ~= "table" or getmetatable(object) ~= "redlock." .. noun then
-    local kind = type(object)
     error("redlock: " .. noun .. ":" .. method .. "() needs a " .. noun .. " before the colon, got "
-      .. (kind == "nil" and kind or "a " .. kind), 4)
+      .. options.kind(object), 4)
   end
   return object.handle
 end

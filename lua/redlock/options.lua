@@ -11,15 +11,17 @@ local options = {}
 local floor = math.floor
 local TOKEN_MAX, RESOURCES_MAX, OWNER_NAME_MAX = core.TOKEN_MAX, core.RESOURCES_MAX, core.OWNER_NAME_MAX
 
+--- Returns "nil", or the type of a value, such as "a redlock client".
+function options.kind(value)
+  if value == nil then return "nil" end
+  local class = getmetatable(value)
+  local name = type(class) == "string" and class:match("^redlock%.(%a+)$")
+  return "a " .. (name and "redlock " .. name or type(value))
+end
+
 local function shown(value)
-  local kind = type(value)
-  if kind == "number" then
-    if value ~= value then return "nan" end
-    return (string.format("%.14g", value))
-  elseif kind == "nil" then
-    return "nil"
-  end
-  return "a " .. kind
+  if type(value) ~= "number" then return options.kind(value) end
+  return value ~= value and "nan" or string.format("%.14g", value)
 end
 
 -- Makes a check for whole numbers. A check returns nil, or a complaint, which follows the name of
@@ -164,17 +166,28 @@ for name, check in pairs(of_host) do
 end
 local of_node = add({}, core.options.node)
 
+local function quoted(name)
+  return "'" .. name:gsub("[%c\128-\255]", "?") .. "'"
+end
+
+-- Returns the complaint about an unknown part of an option; `form` are the values of the option.
+local function unknown_in(name, form)
+  local part = type(name) == "string" and "an unknown " .. quoted(name) or "an unnamed value"
+  return "has " .. part .. "; it must be " .. form
+end
+
 -- auto_extend is true, false, or a table of its parts.
+local AUTO_EXTEND = "true, false or { every = ms, max_hold = ms }"
 local parts_of_auto_extend = { every = of_lock.extend_every, max_hold = of_lock.max_hold }
 
 local function auto_extend(value)
   if type(value) == "boolean" then return end
   if type(value) ~= "table" then
-    return "must be true, false or { every = ms, max_hold = ms }, got " .. shown(value)
+    return "must be " .. AUTO_EXTEND .. ", got " .. shown(value)
   end
   for name, part in pairs(value) do
     local check = parts_of_auto_extend[name]
-    if not check then return "must be true, false or { every = ms, max_hold = ms }; it has something else" end
+    if not check then return unknown_in(name, AUTO_EXTEND) end
     local wrong = check(part)
     if wrong then return "has a '" .. name .. "' that " .. wrong end
   end
@@ -212,14 +225,15 @@ end
 of_client.tls, of_node.tls = tls, tls
 
 -- guard is true, false, or a table of its parts.
+local GUARD = "true, false or { max_ttl = ms, cluster = \"name\" }"
 local function guard(value)
   if type(value) == "boolean" then return end
   if type(value) ~= "table" then
-    return "must be true, false or { max_ttl = ms, cluster = \"name\" }, got " .. shown(value)
+    return "must be " .. GUARD .. ", got " .. shown(value)
   end
   local name, wrong = first_wrong(value, parts_of_guard)
   if wrong then return "has a '" .. name .. "' that " .. wrong end
-  if name ~= nil then return "must be true, false or { max_ttl = ms, cluster = \"name\" }; it has something else" end
+  if name ~= nil then return unknown_in(name, GUARD) end
   if value.cluster and value.cluster:find("[^\33-\126]") then
     return "has a 'cluster' that must be printable, and have no spaces"
   end
@@ -344,10 +358,6 @@ local function meant_part(name, alone)
   return verifying[rest] and "verify" or elsewhere_in_tls[rest]
 end
 
-local function quoted(name)
-  return "'" .. name:gsub("[%c\128-\255]", "?") .. "'"
-end
-
 function unknown_part(name)
   if type(name) ~= "string" then return "is a list; it must be a table such as { ca = \"/etc/redis/ca.pem\" }" end
   local part = meant_part(name, true)
@@ -403,13 +413,18 @@ local function unknown(name, known)
   return text .. (known.tls and hint_at_tls(name) or known.guard and hint_at_guard(name) or "")
 end
 
+-- Returns the complaint about options that are no table. A number may be a ttl, in seconds if it is
+-- small.
+local function no_table(given, known)
+  local text = "options must be a table, got " .. shown(given)
+  if type(given) ~= "number" or not known.ttl then return text end
+  local ttl = given >= 1000 and given or given >= 1 and given * 1000 or 10000
+  return ("%s; times are in milliseconds: { ttl = %.14g } is a lease of %.14g s"):format(text, ttl, ttl / 1000)
+end
+
 -- Returns the complaint about the first wrong option, or nil.
 local function complaint(given, known)
-  if type(given) == "number" then
-    return "options must be a table, such as { ttl = " .. shown(given) .. " }, got " .. shown(given)
-  elseif type(given) ~= "table" then
-    return "options must be a table, got " .. shown(given)
-  end
+  if type(given) ~= "table" then return no_table(given, known) end
   local name, wrong = first_wrong(given, known)
   if wrong then return "option '" .. name .. "' " .. wrong end
   if name ~= nil then return unknown(name, known) end
