@@ -129,14 +129,8 @@ static bool rl_core_is_subscriber(const rl_core *core, unsigned connection) {
   return connection >= core->node_count;
 }
 
-static rl_node *rl_core_peer_of(const rl_core *core, unsigned connection) {
-  return (rl_node *)rl_core_peer(core, connection);
-}
-
 bool rl_core_has_connection(const rl_core *core, unsigned connection) {
-  return !rl_core_is_subscriber(core, connection) ||
-         (core->notify != NULL && connection - core->node_count < RL_NOTIFY_NODES_MAX &&
-          rl_core_peer_of(core, connection) != NULL);
+  return connection < REDLOCK_NODES_MAX && core->nodes[connection] != NULL;
 }
 
 /* Draws the random part of the next delay of |node|. */
@@ -239,7 +233,7 @@ static void rl_core_came_up(rl_core *core, rl_node *node, redlock_time now_us) {
 
 static void rl_core_drop_peer(rl_core *core, unsigned connection, redlock_time now_us,
                               const char *reason) {
-  rl_node *end = rl_core_peer_of(core, connection);
+  rl_node *end = core->nodes[connection];
   if (rl_core_is_subscriber(core, connection)) {
     rl_core_drop_subscriber(core, end, now_us, reason);
   } else {
@@ -248,13 +242,13 @@ static void rl_core_drop_peer(rl_core *core, unsigned connection, redlock_time n
 }
 
 void rl_core_connecting(rl_core *core, unsigned connection, redlock_time now_us) {
-  rl_node *end = rl_core_peer_of(core, connection);
+  rl_node *end = core->nodes[connection];
   end->tried_us = rl_core_clock(core, now_us);
   rl_link_connecting(&end->link, core->now_us);
 }
 
 void rl_core_connected(rl_core *core, unsigned connection, redlock_time now_us) {
-  rl_node *end = rl_core_peer_of(core, connection);
+  rl_node *end = core->nodes[connection];
   now_us = rl_core_clock(core, now_us);
   rl_guarding_prepare(core);
   rl_node_connected(end, now_us);
@@ -265,7 +259,7 @@ void rl_core_connected(rl_core *core, unsigned connection, redlock_time now_us) 
 
 int rl_core_login(rl_core *core, unsigned connection, const char *username, const void *password,
                   size_t length) {
-  rl_link *link = &rl_core_peer_of(core, connection)->link;
+  rl_link *link = &core->nodes[connection]->link;
   return link->phase == RL_LINK_CONNECTING
              ? rl_login_supply(&link->login, username, password, length)
              : REDLOCK_E_INVALID;
@@ -273,22 +267,21 @@ int rl_core_login(rl_core *core, unsigned connection, const char *username, cons
 
 void rl_core_certificate(rl_core *core, unsigned connection, redlock_time now_us,
                          redlock_duration left_us) {
-  rl_core_peer_of(core, connection)->certificate_ends_us =
-      rl_time_add(rl_core_clock(core, now_us), left_us);
+  core->nodes[connection]->certificate_ends_us = rl_time_add(rl_core_clock(core, now_us), left_us);
 }
 
 void rl_core_await_login(rl_core *core, unsigned connection) {
-  rl_link *link = &rl_core_peer_of(core, connection)->link;
+  rl_link *link = &core->nodes[connection]->link;
   link->login.awaited = link->phase == RL_LINK_CONNECTING;
 }
 
 bool rl_core_awaits_login(const rl_core *core, unsigned connection) {
-  return rl_link_awaits_login(&rl_core_peer(core, connection)->link);
+  return rl_link_awaits_login(&core->nodes[connection]->link);
 }
 
 void rl_core_disconnected(rl_core *core, unsigned connection, redlock_time now_us,
                           const char *reason) {
-  rl_link *link = &rl_core_peer_of(core, connection)->link;
+  rl_link *link = &core->nodes[connection]->link;
   if (link->phase != RL_LINK_DOWN) {
     rl_link_closed(link);
     rl_core_drop_peer(core, connection, rl_core_clock(core, now_us), reason);
@@ -308,13 +301,13 @@ static bool rl_core_needs_connection(const rl_core *core, unsigned node) {
 uint32_t rl_core_without_connection(const rl_core *core) {
   uint32_t without = 0;
   for (unsigned i = 0; i < core->connection_count; i++) {
-    without |= (uint32_t)(rl_core_peer_of(core, i)->link.phase == RL_LINK_DOWN) << i;
+    without |= (uint32_t)(core->nodes[i]->link.phase == RL_LINK_DOWN) << i;
   }
   return without;
 }
 
 rl_connection rl_core_connection(const rl_core *core, unsigned connection, redlock_time now_us) {
-  const rl_node *end = rl_core_peer(core, connection);
+  const rl_node *end = core->nodes[connection];
   if (end->link.phase != RL_LINK_DOWN) {
     return RL_CONNECTION_OPEN;
   }
@@ -370,7 +363,7 @@ static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time n
 
 void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, const void *bytes,
                    size_t length) {
-  rl_node *node = rl_core_peer_of(core, connection);
+  rl_node *node = core->nodes[connection];
   const char *reason;
   now_us = rl_core_clock(core, now_us);
   if (rl_core_is_subscriber(core, connection)) {
@@ -424,7 +417,7 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
 static void rl_core_advance_subscribers(rl_core *core, redlock_time now_us) {
   rl_subscribers_close_idle(core, now_us);
   for (unsigned i = core->node_count; i < rl_core_connection_count(core); i++) {
-    rl_node *subscriber = rl_core_peer_of(core, i);
+    rl_node *subscriber = core->nodes[i];
     const char *reason = rl_subscriber_overdue(core, subscriber, now_us);
     if (reason != NULL) {
       rl_link_gave_up(&subscriber->link);
@@ -480,7 +473,7 @@ void rl_core_send(rl_core *core, redlock_time now_us, const unsigned char *entro
 }
 
 const void *rl_core_output(const rl_core *core, unsigned connection, size_t *length) {
-  const rl_buffer *output = &rl_core_peer(core, connection)->link.output;
+  const rl_buffer *output = &core->nodes[connection]->link.output;
   *length = rl_buffer_length(output);
   return *length == 0 ? NULL : output->data + output->head;
 }
@@ -494,7 +487,7 @@ uint32_t rl_core_with_output(const rl_core *core) {
 }
 
 void rl_core_output_sent(rl_core *core, unsigned connection, size_t length) {
-  rl_link_sent(&rl_core_peer_of(core, connection)->link, length);
+  rl_link_sent(&core->nodes[connection]->link, length);
 }
 
 redlock_time rl_core_deadline(const rl_core *core) {
@@ -646,7 +639,7 @@ void rl_core_free(rl_core *core) {
   rl_notify_close(core);
   rl_events_close(&core->events);
   rl_waitlists_free(core);
-  for (unsigned i = 0; i < core->node_count; i++) {
+  for (unsigned i = 0; rl_core_has_connection(core, i); i++) {
     rl_node_free(core->nodes[i], &core->attempts);
     free(core->nodes[i]);
   }

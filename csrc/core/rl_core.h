@@ -67,8 +67,7 @@ bool rl_core_has_connection(const rl_core *core, unsigned connection);
 
 /* Returns the node or subscriber of a connection: its address, its phase. */
 static inline const rl_node *rl_core_peer(const rl_core *core, unsigned connection) {
-  return connection < core->node_count ? core->nodes[connection]
-                                       : core->notify->subscribers[connection - core->node_count];
+  return core->nodes[connection];
 }
 
 /* ---- in ---- */

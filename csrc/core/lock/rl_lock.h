@@ -151,7 +151,7 @@ typedef struct rl_pacer {
  * pacer, keeps its own state behind a pointer.
  */
 typedef struct rl_core {
-  rl_node *nodes[REDLOCK_NODES_MAX];
+  rl_node *nodes[REDLOCK_NODES_MAX]; /* then the subscribers, or NULL before they are wanted */
   unsigned node_count;
   unsigned connection_count; /* nodes, and subscribers once they exist */
   unsigned quorum;           /* nodes that acquires and extends need; 0: a majority */

@@ -477,7 +477,6 @@ void rl_notify_close(rl_core *core) {
     return;
   }
   rl_notify_reset(core);
-  rl_subscribers_free(core);
   rl_tickets_free(notify);
   free(notify);
   core->notify = NULL;

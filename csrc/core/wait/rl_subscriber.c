@@ -19,6 +19,7 @@
  */
 #include "wait/rl_subscriber.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +29,14 @@
 
 #define RL_SUBSCRIBER_MUTE "a release may not notify waiters there (ACL, or a cluster)"
 #define RL_SUBSCRIBER_UNDELIVERED "published messages do not arrive"
+
+static_assert(2 * RL_NOTIFY_NODES_MAX <= REDLOCK_NODES_MAX, "the subscribers have room");
+
+/* Returns the subscriber of a node, or NULL. There are at most RL_NOTIFY_NODES_MAX nodes. */
+static rl_node *rl_subscriber_of(const rl_core *core, unsigned node) {
+  assert(core->node_count <= RL_NOTIFY_NODES_MAX);
+  return core->nodes[core->node_count + node];
+}
 
 static bool rl_subscriber_is_refused(const rl_core *core, unsigned node) {
   const rl_notify_state *notify = core->notify;
@@ -44,7 +53,7 @@ static void rl_subscribers_create(rl_core *core) {
   (void)snprintf(notify->channel, sizeof notify->channel, RL_COMMAND_CHANNEL "%016llx",
                  (unsigned long long)rl_waits_random(core));
   for (unsigned i = 0; i < core->node_count; i++) {
-    rl_node *subscriber = notify->subscribers[i];
+    rl_node *subscriber = rl_subscriber_of(core, i);
     if (subscriber == NULL) {
       subscriber = malloc(sizeof *subscriber);
       if (subscriber == NULL) {
@@ -55,7 +64,7 @@ static void rl_subscribers_create(rl_core *core) {
       if ((notify->refused >> i & 1) != 0) { /* by a release before the first waiter */
         (void)snprintf(subscriber->error, sizeof subscriber->error, RL_SUBSCRIBER_MUTE);
       }
-      notify->subscribers[i] = subscriber;
+      core->nodes[core->node_count + i] = subscriber;
     }
     subscriber->link.channel = notify->channel;
   }
@@ -85,7 +94,7 @@ rl_subscriber_change rl_subscriber_down(rl_core *core, const rl_node *subscriber
 void rl_subscriber_node_up(rl_core *core, const rl_node *node) {
   rl_notify_state *notify = core->notify;
   notify->refused &= ~rl_node_bit(node);
-  if (notify->subscribing && notify->subscribers[node->index]->link.phase == RL_LINK_UP) {
+  if (notify->subscribing && rl_subscriber_of(core, node->index)->link.phase == RL_LINK_UP) {
     notify->to_probe |= rl_node_bit(node);
   }
 }
@@ -97,7 +106,7 @@ rl_subscriber_change rl_subscriber_node_down(rl_core *core, const rl_node *node)
 rl_subscriber_change rl_subscriber_refuse(rl_core *core, const rl_node *node, redlock_time now_us,
                                           const char *reason) {
   rl_notify_state *notify = core->notify;
-  rl_node *subscriber = notify->subscribers[node->index];
+  rl_node *subscriber = rl_subscriber_of(core, node->index);
   rl_subscriber_change change = rl_subscriber_lost(core, rl_node_bit(node));
   notify->refused |= rl_node_bit(node);
   notify->undelivered &= ~rl_node_bit(node);
@@ -109,7 +118,7 @@ rl_subscriber_change rl_subscriber_refuse(rl_core *core, const rl_node *node, re
 }
 
 rl_subscriber_change rl_subscriber_mute(rl_core *core, const rl_node *node, redlock_time now_us) {
-  if (core->notify != NULL && node->index < RL_NOTIFY_NODES_MAX) {
+  if (core->notify != NULL && core->node_count <= RL_NOTIFY_NODES_MAX) {
     return rl_subscriber_refuse(core, node, now_us, RL_SUBSCRIBER_MUTE);
   }
   return (rl_subscriber_change){0};
@@ -136,14 +145,14 @@ rl_subscriber_change rl_subscriber_probed(rl_core *core, rl_node *node, redlock_
   }
   notify->undelivered &= ~bit;
   notify->ready |= bit;
-  notify->subscribers[node->index]->error[0] = '\0';
+  rl_subscriber_of(core, node->index)->error[0] = '\0';
   return (rl_subscriber_change){.ready = bit};
 }
 
 bool rl_subscriber_state(const rl_core *core, unsigned node, const char **reason) {
   const rl_notify_state *notify = core->notify;
   const rl_node *subscriber =
-      notify == NULL || !notify->subscribing ? NULL : notify->subscribers[node];
+      notify == NULL || !notify->subscribing ? NULL : rl_subscriber_of(core, node);
   *reason = subscriber != NULL && subscriber->error[0] != '\0' ? subscriber->error : NULL;
   return notify != NULL && (notify->ready >> node & 1) != 0;
 }
@@ -152,7 +161,7 @@ bool rl_subscribers_are_coming(const rl_core *core, unsigned needed) {
   const rl_notify_state *notify = core->notify;
   unsigned count = 0;
   for (unsigned i = 0; i < core->node_count; i++) {
-    const rl_node *subscriber = notify->subscribers[i];
+    const rl_node *subscriber = rl_subscriber_of(core, i);
     bool well = core->nodes[i]->failures == 0 &&
                 (subscriber == NULL || (subscriber->failures == 0 && subscriber->error[0] == '\0'));
     count += (notify->ready >> i & 1) != 0 || (well && !rl_subscriber_is_refused(core, i));
@@ -238,7 +247,7 @@ redlock_time rl_subscribers_deadline(const rl_core *core) {
     return deadline_us;
   }
   for (unsigned i = 0; i < core->node_count; i++) {
-    deadline_us = rl_time_min(deadline_us, rl_subscriber_deadline(core, notify->subscribers[i]));
+    deadline_us = rl_time_min(deadline_us, rl_subscriber_deadline(core, rl_subscriber_of(core, i)));
   }
   if (notify->wanted && notify->used_count == 0) {
     deadline_us = rl_time_min(deadline_us, rl_time_add(notify->used_us, RL_SUBSCRIBER_IDLE_US));
@@ -250,7 +259,7 @@ void rl_subscribers_reset(rl_core *core) {
   rl_notify_state *notify = core->notify;
   rl_outstanding outstanding;
   for (unsigned i = 0; i < core->node_count && notify->subscribing; i++) {
-    rl_node *subscriber = notify->subscribers[i];
+    rl_node *subscriber = rl_subscriber_of(core, i);
     if (subscriber->link.phase != RL_LINK_DOWN) {
       rl_node_disconnected(subscriber, core->now_us, "");
     }
@@ -263,14 +272,4 @@ void rl_subscribers_reset(rl_core *core) {
   core->connection_count = core->node_count;
   notify->wanted = notify->subscribing = false; /* The next subscribers get a new channel. */
   notify->ready = notify->probed = notify->to_probe = notify->undelivered = notify->refused = 0;
-}
-
-void rl_subscribers_free(rl_core *core) {
-  for (unsigned i = 0; i < core->node_count && i < RL_NOTIFY_NODES_MAX; i++) {
-    rl_node *subscriber = core->notify->subscribers[i];
-    if (subscriber != NULL) {
-      rl_node_free(subscriber, &core->attempts);
-      free(subscriber);
-    }
-  }
 }

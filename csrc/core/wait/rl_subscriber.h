@@ -70,6 +70,5 @@ redlock_time rl_subscribers_deadline(const rl_core *core);
 
 /* Drops the connections of all subscribers without sending anything (a forked child). */
 void rl_subscribers_reset(rl_core *core);
-void rl_subscribers_free(rl_core *core);
 
 #endif

@@ -91,10 +91,9 @@ typedef struct rl_notify_state {
   bool wanted;          /* a waiter needs connections for notifications */
   redlock_time used_us; /* when a waiter last began or ended to use a ticket */
   char channel[RL_NOTIFY_CHANNEL_SIZE];
-  rl_node *subscribers[RL_NOTIFY_NODES_MAX]; /* NULL before they are wanted */
-  uint32_t ready;                            /* nodes whose notifications arrive */
-  uint32_t probed;                           /* nodes whose reply to the probe is outstanding */
-  uint32_t to_probe;                         /* nodes to which the probe is still to be sent */
+  uint32_t ready;       /* nodes whose notifications arrive */
+  uint32_t probed;      /* nodes whose reply to the probe is outstanding */
+  uint32_t to_probe;    /* nodes to which the probe is still to be sent */
   uint32_t undelivered; /* nodes whose probe reached no subscriber: reconnect, and probe again */
   uint32_t refused;     /* nodes that refuse notifications; the subscriber has the reason */
   redlock_time refused_until_us[RL_NOTIFY_NODES_MAX];
