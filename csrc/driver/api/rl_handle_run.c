@@ -234,8 +234,8 @@ static void rl_handle_end_inside(redlock_lock *lock, int error) {
     rl_lock_cancel(rl_lock_of(lock), redlock_now(), error);
     rl_caller_send(client);
   }
-  rl_list_remove(&rl_lock_of(lock)->queue); /* redlock_client_next_ended() must not return it. */
-  redlock_time now_us = redlock_now();
+  rl_list_remove(&rl_lock_of(lock)->queue);  /* redlock_client_next_ended() must not return it. */
+  redlock_time now_us = client->core.now_us; /* that of the last turn */
   if (error == REDLOCK_OK && caller != NULL) {
     now_us = rl_handle_wait_grace(lock, caller, now_us);
   }

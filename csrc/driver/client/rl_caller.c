@@ -350,16 +350,17 @@ static int rl_caller_take_turn(redlock_client *client, const struct pollfd *fds,
 
 /*
  * poll() does not count suspend; the timer does, so a long poll also waits for it. Without a timer
- * a long poll ends early. A short poll needs no timer, which saves a system call. Returns the
- * timer's descriptor, or -1.
+ * a long poll ends early. A short poll needs no timer, which saves a system call; the time of the
+ * last turn tells without a reading of the clock. Returns the timer's descriptor, or -1.
  */
-static int rl_caller_set_timer(rl_callers *callers, redlock_time *until_us) {
-  redlock_time now_us = redlock_now();
-  if (*until_us == REDLOCK_NEVER || rl_time_sub(*until_us, now_us) <= RL_CALLER_SHORT_US) {
+static int rl_caller_set_timer(redlock_client *client, redlock_time *until_us) {
+  rl_callers *callers = &client->callers;
+  if (*until_us == REDLOCK_NEVER ||
+      rl_time_sub(*until_us, client->core.now_us) <= RL_CALLER_SHORT_US) {
     return -1;
   }
   if (!rl_timerfd_open(&callers->timer)) {
-    *until_us = rl_time_add(now_us, rl_clock_slice(*until_us));
+    *until_us = rl_time_add(redlock_now(), rl_clock_slice(*until_us));
     return -1;
   }
   rl_timerfd_set(&callers->timer, *until_us);
@@ -379,7 +380,7 @@ static int rl_caller_poll_unlocked(redlock_client *client, struct pollfd *fds, s
   if (callers->polls_briefly) {
     until_us = rl_time_min(until_us, rl_time_add(redlock_now(), RL_CALLERS_UNSENT_US));
   }
-  fds[count] = (struct pollfd){rl_caller_set_timer(callers, &until_us), POLLIN, 0};
+  fds[count] = (struct pollfd){rl_caller_set_timer(client, &until_us), POLLIN, 0};
   count += fds[count].fd >= 0;
   callers->polling = true;
   callers->event_is_set = false;

@@ -6,8 +6,8 @@
  * redlock_client_process():
  *   1. read the ready sockets into the core. If this process was held up, read them once more: a
  *      node with an unread reply is not silent;
- *   2. note the time. Most replies end no round and make nothing due: then the turn ends here.
- *      Else let the core do what is due;                                (rl_pump.c)
+ *   2. note the time, unless input brought it. Most replies end no round and make nothing due: then
+ *      the turn ends here. Else let the core do what is due;            (rl_pump.c)
  *   3. open and close sockets as the core wants;
  *   4. send what has begun, by a clock reading from before its first byte; (rl_pump.c)
  *   5. send what the sockets take.
@@ -235,8 +235,7 @@ static void rl_turn_output(redlock_client *client) {
 }
 
 /* Steps 2 to 5. Before rl_poll_deadline() they would do nothing but note the time. */
-static int rl_turn_run(redlock_client *client) {
-  redlock_time now_us = redlock_now();
+static int rl_turn_run(redlock_client *client, redlock_time now_us) {
   client->callers.unsent_operations = false;
   /* Step 1: read what was there at |now_us| before time-outs are judged by it. */
   if (rl_time_sub(now_us, client->core.now_us) > RL_TURN_HELD_UP_US) {
@@ -258,8 +257,8 @@ static int rl_turn_run(redlock_client *client) {
 }
 
 /* Steps 2 to 5, and notes the turn. */
-static int rl_turn_finish(redlock_client *client) {
-  int result = rl_turn_run(client);
+static int rl_turn_finish(redlock_client *client, redlock_time now_us) {
+  int result = rl_turn_run(client, now_us);
   client->wake = false;
   if (client->driver_due_us <= client->core.now_us) {
     client->driver_due_us = 0;
@@ -271,12 +270,15 @@ static int rl_turn_finish(redlock_client *client) {
 }
 
 int rl_turn_process(redlock_client *client, const struct pollfd *fds, size_t count) {
+  redlock_time before_us = client->core.now_us;
   if (fds != NULL) {
     rl_turn_input(client, fds, count);
   } else if (rl_turn_read_ready(client)) {
     (void)rl_turn_read_ready(client); /* A connection may have ended behind its last reply. */
   }
-  return rl_turn_finish(client);
+  /* After input the core has a clock reading from behind its last byte. */
+  redlock_time now_us = client->core.now_us > before_us ? client->core.now_us : redlock_now();
+  return rl_turn_finish(client, now_us);
 }
 
 /*
@@ -301,10 +303,11 @@ int rl_turn_start(redlock_client *client) {
 }
 
 int rl_turn_send_due(redlock_client *client) {
-  redlock_duration pause_us = rl_time_sub(redlock_now(), client->processed_us);
+  redlock_time now_us = redlock_now();
+  redlock_duration pause_us = rl_time_sub(now_us, client->processed_us);
   int result = pause_us > RL_TURN_STALE_US || rl_turn_has_many_outstanding(client)
                    ? rl_turn_process(client, NULL, 0)
-                   : rl_turn_finish(client);
+                   : rl_turn_finish(client, now_us);
   rl_poll_wake(client); /* It may have read what the program's loop waits for. */
   return result;
 }

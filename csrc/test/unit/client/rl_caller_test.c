@@ -84,6 +84,16 @@ int __wrap_rl_poll_until(struct pollfd *fds, size_t count, redlock_time until_us
   return __real_rl_poll_until(fds, count, until_us);
 }
 
+static unsigned readings; /* of the clock */
+
+redlock_time __real_redlock_now(void);
+redlock_time __wrap_redlock_now(void);
+
+redlock_time __wrap_redlock_now(void) {
+  readings++;
+  return __real_redlock_now();
+}
+
 /* That of the test. */
 static redlock_client *client;
 
@@ -271,6 +281,15 @@ LINUX_TEST(poller_polls_and_clears_its_event) {
   assert_int_equal(poll(&one, 1, 0), 0);
 }
 
+/* The other reading is the turn's. */
+TEST(short_poll_reads_the_clock_once) {
+  assert_error(wait_until(redlock_now() + 1), REDLOCK_OK); /* It opens the event. */
+  redlock_time until_us = redlock_now() + 1;
+  readings = 0;
+  assert_error(wait_until(until_us), REDLOCK_OK);
+  assert_int_equal(readings, 2);
+}
+
 TEST(leaving_thread_wakes_a_late_watchdog) {
   client->watchdog.runs = true;
   client->watchdog.until_us = REDLOCK_NEVER;
@@ -314,6 +333,20 @@ TEST(absent_caller_is_no_poller) {
                REDLOCK_E_BUSY);
   rl_handle_end(lock, REDLOCK_E_CANCELLED);
   assert_error(redlock_lock_result(lock), REDLOCK_E_CANCELLED);
+  end_farm(lock, farm);
+}
+
+/* The time of the turn that ended the operation is enough. */
+TEST(end_of_a_call_does_not_read_the_clock) {
+  redlock_lock *lock;
+  loopback *farm = deaf_farm(&lock, NULL);
+  assert_error(rl_handle_prepare(lock, &(rl_request){.operation = RL_OPERATION_ACQUIRE}),
+               REDLOCK_OK);
+  assert_error(rl_handle_begin(lock), REDLOCK_OK);
+  readings = 0;
+  rl_handle_end(lock, REDLOCK_OK);
+  assert_int_equal(readings, 0);
+  assert_true(client->core.absent_us == client->core.now_us);
   end_farm(lock, farm);
 }
 

@@ -22,14 +22,22 @@
   "*4\r\n$6\r\nCLIENT\r\n$7\r\nSETINFO\r\n$7\r\nLIB-VER\r\n$5\r\n" REDLOCK_VERSION "\r\n"
 #define HELLO_REPLY "+OK\r\n+OK\r\n+OK\r\n"
 
-static unsigned looks; /* number of polls for input */
+static unsigned looks;    /* number of polls for input */
+static unsigned readings; /* of the clock */
 static bool send_is_ours;
 static long send_result;
 
+redlock_time __real_redlock_now(void);
+redlock_time __wrap_redlock_now(void);
 size_t __real_rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity);
 size_t __wrap_rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity);
 long __real_rl_socket_send(rl_socket *socket, const void *bytes, size_t length);
 long __wrap_rl_socket_send(rl_socket *socket, const void *bytes, size_t length);
+
+redlock_time __wrap_redlock_now(void) {
+  readings++;
+  return __real_redlock_now();
+}
 
 size_t __wrap_rl_poll_fds(const redlock_client *client, struct pollfd *fds, size_t capacity) {
   looks++;
@@ -275,6 +283,34 @@ TEST(starting_turn_reads_only_if_it_is_worth_it) {
     assert_int_equal(looks, i == 0 ? 0 : 1);
   }
   link->outstanding_count = (unsigned)outstanding;
+}
+
+TEST(start_of_a_turn_reads_the_clock_once) {
+  peer *self = peer_of(0);
+  assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+  self->client->processed_us = REDLOCK_NEVER;
+  redlock_time before_us = redlock_now();
+  readings = 0;
+  assert_error(rl_turn_start(self->client), REDLOCK_OK);
+  assert_int_equal(readings, 1);
+  assert_true(self->client->processed_us >= before_us);
+}
+
+/* The clock is read after the bytes of each node, which is late enough for the turn, too. */
+TEST(input_tells_the_turn_the_time) {
+  peer *self = peer_of(0);
+  struct pollfd one;
+  assert_error(redlock_client_process(self->client, NULL, 0), REDLOCK_OK);
+  assert_int_equal(redlock_client_pollfds(self->client, &one, 1), 1);
+  for (unsigned i = 0; i < 2; i++) {
+    assert_int_equal(send(self->fd, "+", i, 0), i); /* a part of a reply, which changes nothing */
+    assert_int_equal(poll(&one, 1, i == 0 ? 0 : 5000), i);
+    redlock_time before_us = redlock_now();
+    readings = 0;
+    assert_error(rl_turn_process(self->client, &one, 1), REDLOCK_OK);
+    assert_int_equal(readings, 1);
+    assert_true(self->client->processed_us >= before_us);
+  }
 }
 
 /* Returns true if the client has closed the connection, even if it has made another one. */
