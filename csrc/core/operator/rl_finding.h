@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * CONTRIBUTING.md has the recipe (A finding of the doctor).
+ * CONTRIBUTING.md (Where is) names the files of a new finding.
  */
 #ifndef RL_FINDING_H
 #define RL_FINDING_H
