@@ -37,6 +37,12 @@
 #define RL_LUA_DIRECT 1
 #define RL_LUA_WRAPPED 2
 
+/* Index of an operation's argument, and of the options of a new lock. */
+#define RL_LUA_ARGUMENT 3
+/* Inside nginx: indexes of the sleeper (rl_lua_nginx_wait.c) and of the request. */
+#define RL_LUA_SLEEPER 4
+#define RL_LUA_REQUEST 5
+
 /* One object for each Lua state. It is older than all clients and therefore finalized after them.
    It sends what collected clients have left to send. */
 typedef struct rl_lua_anchor {

@@ -12,9 +12,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* The longest accepted duration, in milliseconds. */
-#define DURATION_MAX ((double)(REDLOCK_TTL_MAX_US / REDLOCK_MILLISECONDS))
-
 int rl_lua_misuse(lua_State *L, int level, const char *format, ...) {
   va_list arguments;
 
@@ -30,7 +27,7 @@ int rl_lua_misuse(lua_State *L, int level, const char *format, ...) {
 }
 
 double rl_lua_check_whole(lua_State *L, int index, const char *name, const char *unit, double low,
-                          double high, int level) {
+                          double high) {
   char limit[32], got[32];
   double value;
 
@@ -38,25 +35,25 @@ double rl_lua_check_whole(lua_State *L, int index, const char *name, const char 
      lua_pushfstring() looks different in each version. */
   (void)snprintf(limit, sizeof limit, "%.14g", low);
   if (lua_type(L, index) != LUA_TNUMBER) {
-    rl_lua_misuse(L, level, "redlock: %s must be an integer >= %s%s, got a %s", name, limit, unit,
-                  luaL_typename(L, index));
+    rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: %s must be an integer >= %s%s, got a %s", name,
+                  limit, unit, luaL_typename(L, index));
   }
   value = (double)lua_tonumber(L, index);
   (void)snprintf(got, sizeof got, "%.14g", value);
   if (!(value >= low) || floor(value) != value) {
-    rl_lua_misuse(L, level, "redlock: %s must be an integer >= %s%s, got %s", name, limit, unit,
-                  value != value ? "nan" : got);
+    rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: %s must be an integer >= %s%s, got %s", name, limit,
+                  unit, value != value ? "nan" : got);
   }
   if (value > high) {
     (void)snprintf(limit, sizeof limit, "%.14g", high);
-    rl_lua_misuse(L, level, "redlock: %s must be at most %s%s, got %s", name, limit, unit, got);
+    rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: %s must be at most %s%s, got %s", name, limit, unit,
+                  got);
   }
   return value;
 }
 
 redlock_duration rl_lua_check_duration(lua_State *L, int index, const char *name, double low,
-                                       int level) {
-  return (redlock_duration)rl_lua_check_whole(L, index, name, " (milliseconds)", low, DURATION_MAX,
-                                              level) *
+                                       double high) {
+  return (redlock_duration)rl_lua_check_whole(L, index, name, " (milliseconds)", low, high) *
          REDLOCK_MILLISECONDS;
 }

@@ -19,11 +19,10 @@ int rl_lua_misuse(lua_State *L, int level, const char *format, ...)
  * Returns the whole number at |index|, from |low| to |high|, or raises misuse of argument |name|.
  */
 double rl_lua_check_whole(lua_State *L, int index, const char *name, const char *unit, double low,
-                          double high, int level);
+                          double high);
 
-/* Returns the duration at |index|, which is milliseconds in Lua, or raises misuse of argument
-   |name|. */
+/* The same for a duration: milliseconds in Lua, and so are the bounds. */
 redlock_duration rl_lua_check_duration(lua_State *L, int index, const char *name, double low,
-                                       int level);
+                                       double high);
 
 #endif /* RL_LUA_ARGUMENT_H */

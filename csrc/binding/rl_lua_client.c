@@ -63,15 +63,15 @@ static int client_new(lua_State *L) {
   int error, of_worker, reentrant;
 
   lua_settop(L, 2);
-  rl_lua_read_options(L, 1, &rl_options_of_client, &settings, RL_LUA_WRAPPED);
-  rl_lua_read_lease_options(L, 1, &options, RL_LUA_WRAPPED);
+  rl_lua_read_options(L, 1, &rl_options_of_client, &settings);
+  rl_lua_read_lease_options(L, 1, &options);
   rl_options_default(&defaults);
   if (rl_lua_lease_is_empty(&defaults, &options, message, sizeof message))
     return push_refusal(L, REDLOCK_E_INVALID, message);
   settings.options = &options;
 
-  of_worker = rl_lua_read_owner(L, 1, 0, RL_LUA_WRAPPED);
-  reentrant = rl_lua_reentry_read(L, 1, RL_LUA_WRAPPED);
+  of_worker = rl_lua_read_owner(L, 1, 0);
+  reentrant = rl_lua_reentry_read(L, 1);
   self = rl_lua_client_push(L);
   rl_lua_tend(self->anchor);
   self->of_worker = of_worker;
@@ -119,7 +119,7 @@ static int client_add(lua_State *L) {
     if (strlen(node.address) != length)
       rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: the address contains a NUL byte");
   } else {
-    rl_lua_read_options(L, 2, &rl_options_of_node, &node, RL_LUA_WRAPPED);
+    rl_lua_read_options(L, 2, &rl_options_of_node, &node);
   }
   error = redlock_client_add_node(self->client, &node, message, sizeof message);
   if (error != REDLOCK_OK) {

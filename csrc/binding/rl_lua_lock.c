@@ -95,27 +95,18 @@ static int refuse_lock(lua_State *L, int error, redlock_client *client,
   return rl_lua_push_error(L, error, text, RL_LUA_WRAPPED);
 }
 
-/* Reads the options at |index| into |options|, below those of the client. Returns NULL if there are
-   none. */
-static const redlock_options *check_options(lua_State *L, int index, const rl_lua_client *client,
-                                            redlock_options *options) {
-  const rl_options *above = &client->client->core.options;
-
-  return rl_lua_read_lock_options(L, index, above, options, RL_LUA_WRAPPED) ? options : NULL;
-}
-
-/* Reads the resource, or the list of resources, at |index|, and returns their number. Leaves the
+/* Reads the resource, or the list of resources, at index 2, and returns their number. Leaves the
    strings on the stack, because a finalizer may change the list meanwhile. */
-static size_t check_resources(lua_State *L, int index, redlock_resource *resources) {
+static size_t check_resources(lua_State *L, redlock_resource *resources) {
   size_t count = 1;
 
-  if (lua_type(L, index) != LUA_TTABLE) {
-    resources[0].bytes = luaL_checklstring(L, index, &resources[0].length);
+  if (lua_type(L, 2) != LUA_TTABLE) {
+    resources[0].bytes = luaL_checklstring(L, 2, &resources[0].length);
     return count;
   }
   luaL_checkstack(L, REDLOCK_RESOURCES_MAX + LUA_MINSTACK, "too many resources");
   for (count = 0;; count++) {
-    lua_rawgeti(L, index, (int)count + 1);
+    lua_rawgeti(L, 2, (int)count + 1);
     if (lua_isnil(L, -1))
       break;
     if (count == REDLOCK_RESOURCES_MAX)
@@ -161,8 +152,8 @@ static int complete_lock(lua_State *L, rl_lua_client *client, rl_lua_lock *self)
   redlock_lock_set_data(self->lock, (void *)(uintptr_t)client->next_id);
   self->bytes = rl_handle_size(self->lock);
   rl_lua_memory_take(L, &self->anchor->memory, self->bytes);
-  rl_lua_loss_note_lock(L, self, 3);
-  rl_lua_reentry_note_lock(L, self, 3);
+  rl_lua_loss_note_lock(L, self);
+  rl_lua_reentry_note_lock(L, self);
   return 1;
 }
 
@@ -177,9 +168,9 @@ static int lock_new(lua_State *L) {
   int error, of_worker;
 
   lua_settop(L, 3);
-  count = check_resources(L, 2, resources);
-  given = check_options(L, 3, client, &options);
-  of_worker = rl_lua_read_owner(L, 3, client->of_worker, RL_LUA_WRAPPED);
+  count = check_resources(L, resources);
+  given = rl_lua_read_lock_options(L, &client->client->core.options, &options);
+  of_worker = rl_lua_read_owner(L, RL_LUA_ARGUMENT, client->of_worker);
   if (rl_lua_share_is_closed(client->share))
     return refuse_lock(L, REDLOCK_E_CLOSED, NULL, resources, count);
   kept = count == 1 ? resources[0].length : 0;
@@ -204,8 +195,8 @@ static int lock_attach(lua_State *L) {
 
   lua_settop(L, 3);
   text = luaL_checklstring(L, 2, &length);
-  given = check_options(L, 3, client, &options);
-  of_worker = rl_lua_read_owner(L, 3, client->of_worker, RL_LUA_WRAPPED);
+  given = rl_lua_read_lock_options(L, &client->client->core.options, &options);
+  of_worker = rl_lua_read_owner(L, RL_LUA_ARGUMENT, client->of_worker);
   if (rl_lua_share_is_closed(client->share))
     return rl_lua_push_error(L, REDLOCK_E_CLOSED, NULL, RL_LUA_WRAPPED);
   /* The lease brings options of its own. The text is longer than the resource. */
@@ -294,7 +285,7 @@ static int lock_run(lua_State *L) {
   int error;
 
   lua_settop(L, 3);
-  error = wait_for_end(L, self, row->begin(L, self, 3, RL_LUA_BLOCKING));
+  error = wait_for_end(L, self, rl_lua_begin(L, self, row, RL_LUA_BLOCKING));
   return push_outcome(L, self, row->operation, error, RL_LUA_WRAPPED);
 }
 
@@ -320,7 +311,7 @@ static int lock_start(lua_State *L) {
   lua_settop(L, 3);
   if (!redlock_lock_client(self->lock)->driver_reports_losses)
     rl_lua_loss_watch(L, self->lock); /* client:next_ended() returns the object. */
-  error = row->begin(L, self, 3, RL_LUA_LOOP);
+  error = rl_lua_begin(L, self, row, RL_LUA_LOOP);
   if (error != REDLOCK_E_BUSY)
     self->operation = row->operation;
   if (error != REDLOCK_OK)

@@ -31,7 +31,7 @@ void rl_lua_loss_init(lua_State *L) {
 int rl_lua_loss_has_option(lua_State *L, int index) {
   int has;
 
-  if (index == 0 || !lua_istable(L, index))
+  if (!lua_istable(L, index))
     return 0;
   lua_getfield(L, index, "on_lost");
   has = !lua_isnil(L, -1);
@@ -64,13 +64,11 @@ void rl_lua_loss_push_own(lua_State *L, rl_lua_lock *self, int index) {
   self->has_own_value = 1;
 }
 
-void rl_lua_loss_note_lock(lua_State *L, rl_lua_lock *self, int index) {
-  int at = lua_gettop(L);
-
-  if (!rl_lua_loss_has_option(L, index))
+void rl_lua_loss_note_lock(lua_State *L, rl_lua_lock *self) {
+  if (!rl_lua_loss_has_option(L, RL_LUA_ARGUMENT))
     return;
-  rl_lua_loss_push_own(L, self, at);
-  lua_getfield(L, index, "on_lost");
+  rl_lua_loss_push_own(L, self, lua_gettop(L));
+  lua_getfield(L, RL_LUA_ARGUMENT, "on_lost");
   lua_rawseti(L, -2, RL_LUA_ON_LOST_LOCK);
   lua_pop(L, 1);
   redlock_lock_client(self->lock)->has_on_lost = true;
@@ -98,11 +96,11 @@ int rl_lua_loss_find(lua_State *L, const redlock_lock *lock) {
   return 0;
 }
 
-void rl_lua_loss_prepare_call(lua_State *L, rl_lua_lock *self, int index) {
+void rl_lua_loss_prepare_call(lua_State *L, rl_lua_lock *self) {
   redlock_client *client = redlock_lock_client(self->lock);
 
-  if (index != 0 && lua_istable(L, index)) {
-    lua_getfield(L, index, "on_lost");
+  if (lua_istable(L, RL_LUA_ARGUMENT)) {
+    lua_getfield(L, RL_LUA_ARGUMENT, "on_lost");
   } else {
     lua_pushnil(L);
   }

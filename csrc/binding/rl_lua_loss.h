@@ -28,9 +28,9 @@ int rl_lua_loss_has_option(lua_State *L, int index);
    |index|. */
 void rl_lua_loss_push_own(lua_State *L, rl_lua_lock *self, int index);
 
-/* Store on_lost of the options at |index| in the object on top of the stack. */
+/* Store on_lost of the options, those of a client at |index|, in the object on top of the stack. */
 void rl_lua_loss_note_client(lua_State *L, rl_lua_client *self, int index);
-void rl_lua_loss_note_lock(lua_State *L, rl_lua_lock *self, int index);
+void rl_lua_loss_note_lock(lua_State *L, rl_lua_lock *self);
 
 /* Maps |lock| to the object at index 1, while that lives. */
 void rl_lua_loss_watch(lua_State *L, const redlock_lock *lock);
@@ -40,11 +40,11 @@ void rl_lua_loss_watch(lua_State *L, const redlock_lock *lock);
 int rl_lua_loss_find(lua_State *L, const redlock_lock *lock);
 
 /*
- * Prepares an acquire of the lock at index 1 with the options at |index|, 0 for none: pushes the
- * value that note_call() pops after the acquire has begun. An error after that would leave an
- * acquire that never ends, so prepare_call() does everything that may raise one.
+ * Prepares an acquire of the lock at index 1: pushes the value that note_call() pops after the
+ * acquire has begun. An error after that would leave an acquire that never ends, so prepare_call()
+ * does everything that may raise one.
  */
-void rl_lua_loss_prepare_call(lua_State *L, rl_lua_lock *self, int index);
+void rl_lua_loss_prepare_call(lua_State *L, rl_lua_lock *self);
 void rl_lua_loss_note_call(lua_State *L, rl_lua_lock *self);
 
 /* Pushes the on_lost of the lock at |index|; nil if there is none. */

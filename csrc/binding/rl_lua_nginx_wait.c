@@ -169,7 +169,7 @@ static rl_lua_nginx *push_driver(lua_State *L, rl_lua_lock *self) {
 static bool is_held_by_another(lua_State *L, rl_lua_lock *self) {
   rl_lock *lock = rl_lock_of(self->lock);
 
-  if (!rl_lua_nginx_owner_is_another(owned_of(self), rl_lua_nginx_request_at(L, 4)) ||
+  if (!rl_lua_nginx_owner_is_another(owned_of(self), rl_lua_nginx_request_at(L, RL_LUA_REQUEST)) ||
       !rl_ring_is_owned(lock) || rl_lock_is_busy(lock) ||
       rl_ring_remaining(lock, redlock_now()) == 0)
     return false;
@@ -187,13 +187,14 @@ static bool stays_with_worker(rl_lua_lock *self) {
 /* Sets the owner and the sleeper after an operation has begun. */
 static void note_begun(lua_State *L, rl_lua_lock *self, rl_operation operation, int of_worker) {
   rl_lua_nginx *nginx = rl_lua_nginx_of(self->worker);
-  size_t sleeper = (size_t)lua_tonumber(L, 3);
+  size_t sleeper = (size_t)lua_tonumber(L, RL_LUA_SLEEPER);
 
   redlock_lock_set_data(self->lock, self);
   if (operation == RL_OPERATION_ACQUIRE) {
     of_worker = of_worker || stays_with_worker(self);
     self->owner_ended = 0;
-    (void)rl_lua_nginx_owners_give(&nginx->owners, of_worker ? NULL : rl_lua_nginx_request_at(L, 4),
+    (void)rl_lua_nginx_owners_give(&nginx->owners,
+                                   of_worker ? NULL : rl_lua_nginx_request_at(L, RL_LUA_REQUEST),
                                    owned_of(self));
   } else if (operation == RL_OPERATION_RELEASE &&
              rl_ring_owner(rl_lock_of(self->lock))->lease == NULL) {
@@ -204,7 +205,7 @@ static void note_begun(lua_State *L, rl_lua_lock *self, rl_operation operation, 
 }
 
 /*
- * (lock, code of an operation, sleeper, request, argument) ->
+ * (lock, code of an operation, argument, sleeper, request) ->
  *
  *     driver's table, true, writers, clock    it is in flight: wake these writers, and the clock
  *     driver's table, false, writers, clock   it has ended, and has a result
@@ -237,8 +238,8 @@ static int wait_start(lua_State *L) {
     return rl_lua_push_failure(L, self, REDLOCK_E_HELD, RL_LUA_WRAPPED);
   if (row->operation ==
       RL_OPERATION_ACQUIRE) /* First: an error after the beginning would leave the operation. */
-    of_worker = rl_lua_read_owner(L, 5, self->of_worker, RL_LUA_WRAPPED);
-  error = row->begin(L, self, 5, RL_LUA_WORKER);
+    of_worker = rl_lua_read_owner(L, RL_LUA_ARGUMENT, self->of_worker);
+  error = rl_lua_begin(L, self, row, RL_LUA_WORKER);
   if (error != REDLOCK_OK)
     return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
   lua_settop(L, 6); /* Options that are strings were above the driver. */

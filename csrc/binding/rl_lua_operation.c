@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "api/rl_handle_run.h"
 #include "rl_lua_argument.h"
 #include "rl_lua_loss.h"
 #include "rl_lua_option.h"
@@ -15,6 +14,7 @@
 #include "rl_lua_result.h"
 
 #define TOKEN_ANY "any"
+#define TTL_MAX_MS ((double)(REDLOCK_TTL_MAX_US / REDLOCK_MILLISECONDS))
 
 static int begin(rl_lua_lock *self, const rl_request *request, rl_lua_driver driver) {
   switch (driver) {
@@ -28,15 +28,13 @@ static int begin(rl_lua_lock *self, const rl_request *request, rl_lua_driver dri
   }
 }
 
-/*
- * Passes on the token of the options at |index|, if there is one. Returns REDLOCK_OK or an error.
- */
-static int set_token(lua_State *L, rl_lua_lock *self, int index) {
+/* Passes on the token of the options, if there is one. Returns REDLOCK_OK or an error. */
+static int set_token(lua_State *L, rl_lua_lock *self) {
   int error = REDLOCK_OK;
 
-  if (!lua_istable(L, index))
+  if (!lua_istable(L, RL_LUA_ARGUMENT))
     return REDLOCK_OK;
-  lua_getfield(L, index, "token");
+  lua_getfield(L, RL_LUA_ARGUMENT, "token");
   if (!lua_isnil(L, -1)) {
     size_t length;
     const char *token = luaL_checklstring(L, -1, &length);
@@ -46,97 +44,72 @@ static int set_token(lua_State *L, rl_lua_lock *self, int index) {
   return error;
 }
 
-static int begin_acquire(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
+static int begin_acquire(lua_State *L, rl_lua_lock *self, rl_request *request,
+                         rl_lua_driver driver) {
   const rl_options *above = rl_lock_options(rl_lock_of(self->lock));
   int top = lua_gettop(L); /* The options leave their label above it. */
   redlock_options own;
-  const redlock_options *options =
-      rl_lua_read_lock_options(L, index, above, &own, RL_LUA_WRAPPED) ? &own : NULL;
   int error;
 
-  rl_lua_loss_prepare_call(L, self, index);
-  error = rl_lua_reentry_own(L, self, index, driver == RL_LUA_WORKER ? 4 : 0);
+  request->options = rl_lua_read_lock_options(L, above, &own);
+  request->options_size = sizeof own;
+  rl_lua_loss_prepare_call(L, self);
+  error = rl_lua_reentry_own(L, self, driver == RL_LUA_WORKER ? RL_LUA_REQUEST : 0);
   if (error == REDLOCK_OK) /* Otherwise the next acquire would use the token. */
-    error = set_token(L, self, index);
+    error = set_token(L, self);
   if (error == REDLOCK_OK)
-    error = begin(self,
-                  &(rl_request){.operation = RL_OPERATION_ACQUIRE,
-                                .options = options,
-                                .options_size = sizeof own},
-                  driver);
-  if (error == REDLOCK_OK) {
+    error = begin(self, request, driver);
+  if (error == REDLOCK_OK)
     rl_lua_loss_note_call(L, self);
-  }
   lua_settop(L, top);
   return error;
 }
 
-static int begin_extend(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
+static int begin_extend(lua_State *L, rl_lua_lock *self, rl_request *request,
+                        rl_lua_driver driver) {
   const char *name = driver == RL_LUA_LOOP ? "lock:start(\"extend\"): ttl" : "lock:extend(): ttl";
-  redlock_duration ttl_us =
-      lua_isnoneornil(L, index) ? 0 : rl_lua_check_duration(L, index, name, 1, RL_LUA_WRAPPED);
 
-  return begin(self, &(rl_request){.operation = RL_OPERATION_EXTEND, .ttl_us = ttl_us}, driver);
+  if (!lua_isnoneornil(L, RL_LUA_ARGUMENT))
+    request->ttl_us = rl_lua_check_duration(L, RL_LUA_ARGUMENT, name, 1, TTL_MAX_MS);
+  return begin(self, request, driver);
 }
 
-static int begin_release(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
+static int begin_plain(lua_State *L, rl_lua_lock *self, rl_request *request, rl_lua_driver driver) {
   (void)L;
-  (void)index;
-  return begin(self, &(rl_request){.operation = RL_OPERATION_RELEASE}, driver);
+  return begin(self, request, driver);
 }
 
-static int begin_release_send(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
+static int begin_release_send(lua_State *L, rl_lua_lock *self, rl_request *request,
+                              rl_lua_driver driver) {
   int error;
 
+  (void)L;
   if (driver != RL_LUA_WORKER)
-    return begin_release(L, self, index, driver);
+    return begin(self, request, driver);
   error = rl_lock_release_send(rl_lock_of(self->lock), redlock_now());
   if (error == REDLOCK_OK)
     rl_lock_report_end(rl_lock_of(self->lock)); /* The lock's memory is freed at that end. */
   return error;
 }
 
-static int begin_inspect(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
-  (void)L;
-  (void)index;
-  return begin(self, &(rl_request){.operation = RL_OPERATION_INSPECT}, driver);
-}
-
-/* Returns the token at |index|; NULL and REDLOCK_TOKEN_ANY for "any". */
-static const char *check_token(lua_State *L, int index, size_t *length) {
-  const char *token = luaL_checklstring(L, index, length);
-
-  if (*length > REDLOCK_TOKEN_MAX)
-    rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: token is longer than %d bytes", REDLOCK_TOKEN_MAX);
-  if (*length != sizeof TOKEN_ANY - 1 || memcmp(token, TOKEN_ANY, *length) != 0)
-    return token;
-  *length = REDLOCK_TOKEN_ANY;
-  return NULL;
-}
-
-static int begin_force_release(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
+static int begin_force_release(lua_State *L, rl_lua_lock *self, rl_request *request,
+                               rl_lua_driver driver) {
   size_t length;
-  const char *token = check_token(L, index, &length);
+  const char *token = luaL_checklstring(L, RL_LUA_ARGUMENT, &length);
+  bool any = length == sizeof TOKEN_ANY - 1 && memcmp(token, TOKEN_ANY, length) == 0;
 
-  return begin(self,
-               &(rl_request){.operation = RL_OPERATION_FORCE_RELEASE,
-                             .question.token = token,
-                             .question.token_length = length},
-               driver);
+  if (length > REDLOCK_TOKEN_MAX)
+    rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: token is longer than %d bytes", REDLOCK_TOKEN_MAX);
+  request->question.token = any ? NULL : token;
+  request->question.token_length = any ? REDLOCK_TOKEN_ANY : length;
+  return begin(self, request, driver);
 }
 
 /* The argument is true if the doctor scans the keys, too. */
-static int begin_doctor(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
-  unsigned flags = lua_toboolean(L, index) ? REDLOCK_DOCTOR_KEYS : 0;
-
-  return begin(self, &(rl_request){.operation = RL_OPERATION_DOCTOR, .question.flags = flags},
-               driver);
-}
-
-static int begin_bootstrap(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver) {
-  (void)L;
-  (void)index;
-  return begin(self, &(rl_request){.operation = RL_OPERATION_BOOTSTRAP}, driver);
+static int begin_doctor(lua_State *L, rl_lua_lock *self, rl_request *request,
+                        rl_lua_driver driver) {
+  request->question.flags = lua_toboolean(L, RL_LUA_ARGUMENT) ? REDLOCK_DOCTOR_KEYS : 0;
+  return begin(self, request, driver);
 }
 
 static void push_validity(lua_State *L, rl_lua_lock *self, redlock_duration validity_us) {
@@ -171,22 +144,22 @@ static const rl_lua_operation operations[] = {
      push_validity},
     {"extend", "lock:extend()", "lock", "ttl", RL_OPERATION_EXTEND, false, begin_extend,
      push_validity},
-    {"release", "lock:release()", "lock", "release", RL_OPERATION_RELEASE, false, begin_release,
+    {"release", "lock:release()", "lock", "release", RL_OPERATION_RELEASE, false, begin_plain,
      push_true},
     /* For phases of nginx in which nothing can wait. */
-    {"release_forget", "lock:release()", "driver", "none", RL_OPERATION_RELEASE, true,
-     begin_release, push_true},
+    {"release_forget", "lock:release()", "driver", "none", RL_OPERATION_RELEASE, true, begin_plain,
+     push_true},
     /* The caller may ask for the result later. */
     {"release_send", "lock:release()", "driver", "none", RL_OPERATION_RELEASE, false,
      begin_release_send, push_true},
-    {"inspect", "client:inspect()", "client", "none", RL_OPERATION_INSPECT, false, begin_inspect,
+    {"inspect", "client:inspect()", "client", "none", RL_OPERATION_INSPECT, false, begin_plain,
      push_true},
     {"force_release", "client:force_release()", "client", "token", RL_OPERATION_FORCE_RELEASE,
      false, begin_force_release, push_deleted},
     {"doctor", "client:doctor()", "client", "none", RL_OPERATION_DOCTOR, false, begin_doctor,
      push_true},
     {"bootstrap", "client:bootstrap()", "client", "none", RL_OPERATION_BOOTSTRAP, false,
-     begin_bootstrap, push_true},
+     begin_plain, push_true},
 };
 #define OPERATION_COUNT ((int)(sizeof operations / sizeof operations[0]))
 
@@ -196,6 +169,13 @@ const rl_lua_operation *rl_lua_check_operation(lua_State *L, int index) {
   if (code < 1 || code > OPERATION_COUNT)
     luaL_error(L, "no such operation");
   return &operations[code - 1];
+}
+
+int rl_lua_begin(lua_State *L, rl_lua_lock *self, const rl_lua_operation *row,
+                 rl_lua_driver driver) {
+  rl_request request = {.operation = row->operation};
+
+  return row->begin(L, self, &request, driver);
 }
 
 void rl_lua_push_success(lua_State *L, rl_lua_lock *self, rl_operation operation,

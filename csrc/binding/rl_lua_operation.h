@@ -10,6 +10,7 @@
 #ifndef RL_LUA_OPERATION_H
 #define RL_LUA_OPERATION_H
 
+#include "api/rl_handle_run.h"
 #include "rl_lua.h"
 
 /* The driver that carries on an operation once it has begun. */
@@ -26,14 +27,18 @@ typedef struct rl_lua_operation {
   const char *argument; /* name in options.arguments of the function that checks the argument */
   rl_operation operation; /* operation that lock:result() reports */
   bool forget;            /* nginx: fire-and-forget */
-  /* Begins the operation with its argument at |index|. Returns REDLOCK_OK, or the error. */
-  int (*begin)(lua_State *L, rl_lua_lock *self, int index, rl_lua_driver driver);
+  /* Reads its argument into |request|, and begins it. Returns REDLOCK_OK, or an error. */
+  int (*begin)(lua_State *L, rl_lua_lock *self, rl_request *request, rl_lua_driver driver);
   /* Pushes the result of success; |validity_us| is the rest of the lease. */
   void (*push)(lua_State *L, rl_lua_lock *self, redlock_duration validity_us);
 } rl_lua_operation;
 
 /* Returns the operation whose code is at |index|, or raises an error. */
 const rl_lua_operation *rl_lua_check_operation(lua_State *L, int index);
+
+/* Begins the operation of |row|. Returns REDLOCK_OK, or an error. */
+int rl_lua_begin(lua_State *L, rl_lua_lock *self, const rl_lua_operation *row,
+                 rl_lua_driver driver);
 
 /* Pushes the result of |operation| of |self|, which succeeded. */
 void rl_lua_push_success(lua_State *L, rl_lua_lock *self, rl_operation operation,

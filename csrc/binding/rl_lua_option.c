@@ -45,43 +45,46 @@ static double highest(const rl_option *row) {
   return row->kind == RL_OPTION_DURATION ? (double)row->high / MILLISECOND : (double)row->high;
 }
 
-static void read_duration(lua_State *L, const rl_option *row, const char *name, void *field,
-                          int level) {
-  double value =
-      rl_lua_check_whole(L, -1, name, " (milliseconds)", lowest(row), highest(row), level);
-  redlock_duration duration =
-      value == 0 ? REDLOCK_DURATION_NONE : (redlock_duration)value * REDLOCK_MILLISECONDS;
-  memcpy(field, &duration, sizeof duration);
+/* Sets the field of |row| in the struct |of| to the value on top of the stack. */
+typedef void reader(lua_State *L, const rl_option *row, const char *name, void *of);
+
+static void set_field(void *of, const rl_option *row, const void *value, size_t size) {
+  memcpy((char *)of + row->offset, value, size);
 }
 
-static void read_count(lua_State *L, const rl_option *row, const char *name, void *field,
-                       int level) {
-  double value = rl_lua_check_whole(L, -1, name, "", lowest(row), highest(row), level);
+static void read_duration(lua_State *L, const rl_option *row, const char *name, void *of) {
+  redlock_duration duration = rl_lua_check_duration(L, -1, name, lowest(row), highest(row));
+  if (duration == 0)
+    duration = REDLOCK_DURATION_NONE;
+  set_field(of, row, &duration, sizeof duration);
+}
+
+static void read_count(lua_State *L, const rl_option *row, const char *name, void *of) {
+  double value = rl_lua_check_whole(L, -1, name, "", lowest(row), highest(row));
   int count = value == 0 ? RL_OPTION_COUNT_NONE : (int)value;
-  memcpy(field, &count, sizeof count);
+  set_field(of, row, &count, sizeof count);
 }
 
-static void read_factor(lua_State *L, const rl_option *row, const char *name, void *field,
-                        int level) {
+static void read_factor(lua_State *L, const rl_option *row, const char *name, void *of) {
   double value = lua_type(L, -1) == LUA_TNUMBER ? (double)lua_tonumber(L, -1) : -1;
   if (!(value >= 0 && value < highest(row))) {
-    rl_lua_misuse(L, level, "redlock: %s must be a number >= 0 and < %d", name, (int)row->high);
+    rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: %s must be a number >= 0 and < %d", name,
+                  (int)row->high);
   }
   if (value == 0)
     value = REDLOCK_DRIFT_NONE;
-  memcpy(field, &value, sizeof value);
+  set_field(of, row, &value, sizeof value);
 }
 
-static void read_flag(lua_State *L, const rl_option *row, const char *name, void *field,
-                      int level) {
+static void read_flag(lua_State *L, const rl_option *row, const char *name, void *of) {
   int flag = lua_toboolean(L, -1) ? REDLOCK_YES : REDLOCK_NO;
   /* rl_lua_read_lease_options() and push_option() read the parts of the table. */
   bool parts =
       lua_istable(L, -1) && (strcmp(row->name, "auto_extend") == 0 ||
                              strcmp(row->name, "tls") == 0 || strcmp(row->name, "guard") == 0);
   if (lua_type(L, -1) != LUA_TBOOLEAN && !parts)
-    rl_lua_misuse(L, level, "redlock: %s must be true or false", name);
-  memcpy(field, &flag, sizeof flag);
+    rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: %s must be true or false", name);
+  set_field(of, row, &flag, sizeof flag);
 }
 
 /* Returns the position of |word| in |words|, from 1; 0 if it is not there. */
@@ -97,38 +100,38 @@ static int word_number(const char *words, const char *word) {
   return 0;
 }
 
-static void read_choice(lua_State *L, const rl_option *row, const char *name, void *field,
-                        int level) {
+static void read_choice(lua_State *L, const rl_option *row, const char *name, void *of) {
   int number = lua_type(L, -1) == LUA_TSTRING ? word_number(row->words, lua_tostring(L, -1)) : 0;
   if (number == 0)
-    rl_lua_misuse(L, level, "redlock: %s must be one of %s", name, row->words);
-  memcpy(field, &number, sizeof number);
+    rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: %s must be one of %s", name, row->words);
+  set_field(of, row, &number, sizeof number);
 }
 
-/* The caller keeps the string on the stack for as long as it uses the struct. */
-static void read_string(lua_State *L, const rl_option *row, const char *name, void *of, int level) {
+/* Leaves the string on the stack, which the caller keeps for as long as it uses the struct. */
+static void read_string(lua_State *L, const rl_option *row, const char *name, void *of) {
   size_t length = 0;
   const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &length) : NULL;
   if (text == NULL)
-    rl_lua_misuse(L, level, "redlock: %s must be a string", name);
-  memcpy((char *)of + row->offset, &text, sizeof text);
+    rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: %s must be a string", name);
+  set_field(of, row, &text, sizeof text);
   if (row->length_offset != 0) {
     memcpy((char *)of + row->length_offset, &length, sizeof length);
   } else if (strlen(text) != length) {
-    rl_lua_misuse(L, level, "redlock: %s must not contain a NUL byte", name);
+    rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: %s must not contain a NUL byte", name);
   }
+  lua_pushnil(L); /* The caller pops this in place of the string. */
 }
 
-static void read_label(lua_State *L, const rl_option *row, const char *name, void *of, int level) {
-  size_t length = 0;
-  const char *label;
+/* The client object keeps the function. The library calls rl_lua_credentials_later() instead. */
+static void read_function(lua_State *L, const rl_option *row, const char *name, void *of) {
+  redlock_credentials_function *later = rl_lua_credentials_later;
 
-  read_string(L, row, name, of, level);
-  label = lua_tolstring(L, -1, &length);
-  if (length > 0 && !rl_label_is_valid(label, length))
-    rl_lua_misuse(L, level,
-                  "redlock: %s must be at most %d bytes of UTF-8 without control characters", name,
-                  REDLOCK_LABEL_MAX);
+  if (!lua_isfunction(L, -1)) {
+    if (!luaL_getmetafield(L, -1, "__call"))
+      rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: %s must be a function", name);
+    lua_pop(L, 1);
+  }
+  set_field(of, row, &later, sizeof later);
 }
 
 /*
@@ -164,79 +167,41 @@ static void push_option(lua_State *L, int index, const rl_option *row) {
   lua_remove(L, -2);
 }
 
-/* The client object keeps the function. The library calls rl_lua_credentials_later() instead. */
-static void read_function(lua_State *L, const char *name, void *field, int level) {
-  redlock_credentials_function *later = rl_lua_credentials_later;
-
-  if (!lua_isfunction(L, -1)) {
-    if (!luaL_getmetafield(L, -1, "__call"))
-      rl_lua_misuse(L, level, "redlock: %s must be a function", name);
-    lua_pop(L, 1);
-  }
-  memcpy(field, &later, sizeof later);
-}
-
-static void read_option(lua_State *L, const rl_option *row, void *of, int level) {
+static void read_option(lua_State *L, const rl_option *row, void *of) {
+  static reader *const readers[] = {
+      [RL_OPTION_DURATION] = read_duration, [RL_OPTION_COUNT] = read_count,
+      [RL_OPTION_FACTOR] = read_factor,     [RL_OPTION_FLAG] = read_flag,
+      [RL_OPTION_CHOICE] = read_choice,     [RL_OPTION_TEXT] = read_string,
+      [RL_OPTION_BYTES] = read_string,      [RL_OPTION_LABEL] = read_string,
+      [RL_OPTION_SECRET] = read_string,     [RL_OPTION_FUNCTION] = read_function};
   char name[64];
-  void *field = (char *)of + row->offset;
   const char *part;
   const char *table = table_of(row, &part);
 
   (void)snprintf(name, sizeof name, "option '%s%s%s'", table != NULL ? table : "",
                  table != NULL ? "." : "", part);
-  switch (row->kind) {
-  case RL_OPTION_DURATION:
-    read_duration(L, row, name, field, level);
-    break;
-  case RL_OPTION_COUNT:
-    read_count(L, row, name, field, level);
-    break;
-  case RL_OPTION_FACTOR:
-    read_factor(L, row, name, field, level);
-    break;
-  case RL_OPTION_FLAG:
-    read_flag(L, row, name, field, level);
-    break;
-  case RL_OPTION_CHOICE:
-    read_choice(L, row, name, field, level);
-    break;
-  case RL_OPTION_LABEL:
-    read_label(L, row, name, of, level);
-    lua_pushnil(L); /* The caller pops this in place of the string. */
-    break;
-  case RL_OPTION_FUNCTION:
-    read_function(L, name, field, level);
-    break;
-  case RL_OPTION_TEXT:
-  case RL_OPTION_BYTES:
-  case RL_OPTION_SECRET:
-  default:
-    read_string(L, row, name, of, level);
-    lua_pushnil(L); /* The caller pops this in place of the string. */
-    break;
-  }
+  readers[row->kind](L, row, name, of);
 }
 
-int rl_lua_read_options(lua_State *L, int index, const rl_option_table *table, void *of,
-                        int level) {
+int rl_lua_read_options(lua_State *L, int index, const rl_option_table *table, void *of) {
   memset(of, 0, table->size);
   if (lua_isnoneornil(L, index))
     return 0;
   if (!lua_istable(L, index))
-    rl_lua_misuse(L, level, "redlock: options must be a table, got a %s", luaL_typename(L, index));
+    rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: options must be a table, got a %s",
+                  luaL_typename(L, index));
   luaL_checkstack(L, (int)table->count + 4, "redlock: options");
   for (size_t i = 0; i < table->count; i++) {
     push_option(L, index, &table->rows[i]);
     if (!lua_isnil(L, -1))
-      read_option(L, &table->rows[i], of, level);
+      read_option(L, &table->rows[i], of);
     lua_pop(L, 1);
   }
   return 1;
 }
 
 /* Reads option |name|, which is |as| in auto_extend = { every = , max_hold = }. */
-static void read_part(lua_State *L, const char *name, const char *as, redlock_options *given,
-                      int level) {
+static void read_part(lua_State *L, const char *name, const char *as, redlock_options *given) {
   char shown[64];
 
   lua_getfield(L, -1, as);
@@ -245,18 +210,18 @@ static void read_part(lua_State *L, const char *name, const char *as, redlock_op
     if (strcmp(row->name, name) != 0)
       continue;
     (void)snprintf(shown, sizeof shown, "option 'auto_extend.%s'", as);
-    read_duration(L, row, shown, (char *)given + row->offset, level);
+    read_duration(L, row, shown, given);
   }
   lua_pop(L, 1);
 }
 
-int rl_lua_read_lease_options(lua_State *L, int index, redlock_options *given, int level) {
-  if (!rl_lua_read_options(L, index, &rl_options_of_lock, given, level))
+int rl_lua_read_lease_options(lua_State *L, int index, redlock_options *given) {
+  if (!rl_lua_read_options(L, index, &rl_options_of_lock, given))
     return 0;
   lua_getfield(L, index, "auto_extend");
   if (lua_istable(L, -1)) {
-    read_part(L, "extend_every", "every", given, level);
-    read_part(L, "max_hold", "max_hold", given, level);
+    read_part(L, "extend_every", "every", given);
+    read_part(L, "max_hold", "max_hold", given);
   }
   lua_pop(L, 1);
   if (rl_lua_loss_has_option(L, index))
@@ -281,25 +246,25 @@ int rl_lua_lease_is_empty(const rl_options *above, const redlock_options *given,
   return 1;
 }
 
-int rl_lua_read_lock_options(lua_State *L, int index, const rl_options *above,
-                             redlock_options *given, int level) {
+const redlock_options *rl_lua_read_lock_options(lua_State *L, const rl_options *above,
+                                                redlock_options *given) {
   char message[RL_LUA_MESSAGE_SIZE];
   rl_options options = *above;
 
-  if (!rl_lua_read_lease_options(L, index, given, level))
-    return 0;
+  if (!rl_lua_read_lease_options(L, RL_LUA_ARGUMENT, given))
+    return NULL;
   if (rl_lua_lease_is_empty(above, given, message, sizeof message))
-    rl_lua_misuse(L, level, "redlock: %s", message);
+    rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: %s", message);
   if (rl_options_read(&options, given) == NULL && rl_options_keep_nothing(&options, given))
-    rl_lua_misuse(L, level,
+    rl_lua_misuse(L, RL_LUA_WRAPPED,
                   "redlock: options 'extend_every' and 'max_hold' need option 'auto_extend'");
-  return 1;
+  return given;
 }
 
-int rl_lua_read_owner(lua_State *L, int index, int absent, int level) {
+int rl_lua_read_owner(lua_State *L, int index, int absent) {
   host_options host;
 
-  rl_lua_read_options(L, index, &host_table, &host, level);
+  rl_lua_read_options(L, index, &host_table, &host);
   return host.owner == 0 ? absent : host.owner == OWNER_WORKER;
 }
 

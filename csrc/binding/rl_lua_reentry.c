@@ -18,7 +18,7 @@
 
 enum { OF_COROUTINE = 'c', OF_REQUEST = 'r', OF_CONTEXT = 'v', OF_NAME = 'n' };
 
-rl_lua_reentrant rl_lua_reentry_read(lua_State *L, int index, int level) {
+rl_lua_reentrant rl_lua_reentry_read(lua_State *L, int index) {
   rl_lua_reentrant option = RL_LUA_REENTRANT_UNSET;
   size_t length;
 
@@ -28,21 +28,21 @@ rl_lua_reentrant rl_lua_reentry_read(lua_State *L, int index, int level) {
   if (lua_type(L, -1) == LUA_TSTRING) {
     (void)lua_tolstring(L, -1, &length);
     if (length == 0 || length > RL_LUA_OWNER_NAME_MAX)
-      rl_lua_misuse(L, level, "redlock: option 'reentrant' must have from 1 to %d bytes",
+      rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: option 'reentrant' must have from 1 to %d bytes",
                     RL_LUA_OWNER_NAME_MAX);
     return RL_LUA_REENTRANT_NAMED;
   }
   if (!lua_isnil(L, -1)) {
     if (!lua_isboolean(L, -1))
-      rl_lua_misuse(L, level, "redlock: option 'reentrant' must be true, false or a name");
+      rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: option 'reentrant' must be true, false or a name");
     option = lua_toboolean(L, -1) ? RL_LUA_REENTRANT_YES : RL_LUA_REENTRANT_NO;
   }
   lua_pop(L, 1);
   return option;
 }
 
-void rl_lua_reentry_note_lock(lua_State *L, rl_lua_lock *self, int index) {
-  rl_lua_reentrant option = rl_lua_reentry_read(L, index, RL_LUA_WRAPPED);
+void rl_lua_reentry_note_lock(lua_State *L, rl_lua_lock *self) {
+  rl_lua_reentrant option = rl_lua_reentry_read(L, RL_LUA_ARGUMENT);
 
   if (option != RL_LUA_REENTRANT_UNSET)
     self->reentrant = option;
@@ -151,8 +151,8 @@ static int own_by_name(lua_State *L, rl_lua_lock *self) {
   return error;
 }
 
-int rl_lua_reentry_own(lua_State *L, rl_lua_lock *self, int index, int request) {
-  rl_lua_reentrant option = rl_lua_reentry_read(L, index, RL_LUA_WRAPPED);
+int rl_lua_reentry_own(lua_State *L, rl_lua_lock *self, int request) {
+  rl_lua_reentrant option = rl_lua_reentry_read(L, RL_LUA_ARGUMENT);
   int error;
 
   if (option == RL_LUA_REENTRANT_UNSET) {

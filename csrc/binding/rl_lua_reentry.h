@@ -26,14 +26,14 @@ typedef enum rl_lua_reentrant {
 } rl_lua_reentrant;
 
 /* Reads the option from the table at |index|, if that is one. Pushes a name, and nothing else. */
-rl_lua_reentrant rl_lua_reentry_read(lua_State *L, int index, int level);
+rl_lua_reentrant rl_lua_reentry_read(lua_State *L, int index);
 
-/* Stores the option of the table at |index| in the lock object on top of the stack. */
-void rl_lua_reentry_note_lock(lua_State *L, rl_lua_lock *self, int index);
+/* Stores the option of a new lock in the lock object on top of the stack. */
+void rl_lua_reentry_note_lock(lua_State *L, rl_lua_lock *self);
 
-/* Sets the owner before the lock at index 1 is acquired with the options at |index|. nginx's
-   request is at |request|, or that is 0. Returns REDLOCK_OK, or an error. */
-int rl_lua_reentry_own(lua_State *L, rl_lua_lock *self, int index, int request);
+/* Sets the owner before the lock at index 1 is acquired. nginx's request is at |request|, or that
+   is 0. Returns REDLOCK_OK, or an error. */
+int rl_lua_reentry_own(lua_State *L, rl_lua_lock *self, int request);
 
 /* (function): sets the function that returns the number of the running request, or raises outside
    of one. */

@@ -132,10 +132,10 @@ for name, operation in pairs(operations) do
       end
       local sleeper, checked, request = free_sleeper(), nil, get_request()
       if argument ~= nil then checked = check(argument, 2) end
-      local self, pending, writers, clock = start(lock, number, sleeper, request, checked)
+      local self, pending, writers, clock = start(lock, number, checked, sleeper, request)
       if self and pending == nil then
         sleeper = overtake(self, lock, writers, number)
-        self, pending, writers, clock = start(lock, number, sleeper, request, checked)
+        self, pending, writers, clock = start(lock, number, checked, sleeper, request)
       end
       if self == false then return of_blocking(lock, argument) end
       if not self then return nil, pending, writers end
@@ -158,11 +158,11 @@ function lock_methods.release(lock, given)
   else
     sleeper = free_sleeper()
   end
-  local self, pending, writers, clock = start(lock, how, sleeper)
+  local self, pending, writers, clock = start(lock, how, nil, sleeper)
   if self and pending == nil then
     local free = overtake(self, lock, writers, how)
     if how == RELEASE then sleeper = free end
-    self, pending, writers, clock = start(lock, how, sleeper)
+    self, pending, writers, clock = start(lock, how, nil, sleeper)
   end
   if self == false then return blocking_lock.release(lock, given) end
   if not self then return nil, pending, writers end
@@ -246,7 +246,7 @@ end
 -- Runs an operation of a lock object that was made for it.
 local function ask(lock, number, argument)
   local sleeper = free_sleeper()
-  local own, pending, writers, clock = start(lock, number, sleeper, nil, argument)
+  local own, pending, writers, clock = start(lock, number, argument, sleeper)
   if not own then return nil, pending, writers end
   return await(own, lock, sleeper, pending, writers, clock)
 end
@@ -296,7 +296,7 @@ function client_methods.bootstrap(self)
   if not lock then return nil, message, code end
   local sleeper = free_sleeper()
   -- Not by ask(), because errors are raised at the line of its caller.
-  local own, pending, writers, clock = start(lock, BOOTSTRAP, sleeper)
+  local own, pending, writers, clock = start(lock, BOOTSTRAP, nil, sleeper)
   if own then
     ok, message, code = await(own, lock, sleeper, pending, writers, clock)
   else

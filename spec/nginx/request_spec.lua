@@ -236,7 +236,7 @@ local LOCATIONS = [[
     content_by_lua_block {
       local core, sleeper = require "redlock.core", require("redlock.nginx_wait").free_sleeper()
       local first = client:new_lock("unwaited", { owner = "worker" })
-      assert(core.nginx.start(first, core.operations.acquire.code, sleeper))
+      assert(core.nginx.start(first, core.operations.acquire.code, nil, sleeper))
       local second = assert(client:acquire("waited for", {}))
       ngx.print(tostring(second:release()), " ", tostring(first:is_held()), " ", tostring(first:release()))
     }

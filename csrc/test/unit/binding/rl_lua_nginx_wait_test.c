@@ -53,7 +53,7 @@ static void operation_without_memory_for_its_sleeper_ends_at_once(void **state) 
               "nginx.attach(client, {})\n"
               "local lock = core.lock(client, 'name')\n"
               "local function acquire()\n"
-              "  local _, pending = nginx.start(lock, core.operations.acquire.code, 1)\n"
+              "  local _, pending = nginx.start(lock, core.operations.acquire.code, nil, 1)\n"
               "  return tostring(pending) .. ' ' .. tostring((select(4, nginx.state(handle))))\n"
               "end\n"
               "set_out_of_memory(true)\n"
