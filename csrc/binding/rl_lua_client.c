@@ -14,7 +14,6 @@
 #include "client/rl_turn.h"
 #include "rl_lua_argument.h"
 #include "rl_lua_credentials.h"
-#include "rl_lua_event.h"
 #include "rl_lua_hook.h"
 #include "rl_lua_loss.h"
 #include "rl_lua_object.h"
@@ -83,7 +82,7 @@ static int client_new(lua_State *L) {
   }
   self->client->watchdog.forbidden = lua_toboolean(L, 2);
   rl_lua_loss_note_client(L, self, 1);
-  rl_lua_credentials_note(L, 1);
+  (void)rl_lua_keep_option(L, 1, "credentials", RL_LUA_CREDENTIALS);
   error = rl_lua_event_note_client(L, self, 1);
   return error == REDLOCK_OK ? 1 : push_refusal(L, error, message);
 }

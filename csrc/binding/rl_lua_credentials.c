@@ -10,6 +10,7 @@
 
 #include "client/rl_credentials.h"
 #include "client/rl_poll.h"
+#include "rl_lua_loss.h"
 #include "rl_lua_result.h"
 
 /* Message of the error that lua(1) and luajit(1) raise for Ctrl-C. */
@@ -21,18 +22,6 @@ int rl_lua_credentials_later(redlock_client *client, size_t node, redlock_creden
   (void)data;
   client->asks |= (uint32_t)1 << node;
   return REDLOCK_PENDING;
-}
-
-void rl_lua_credentials_note(lua_State *L, int index) {
-  if (!lua_istable(L, index))
-    return;
-  lua_getfield(L, index, "credentials");
-  if (!lua_isnil(L, -1)) {
-    lua_getuservalue(L, -2);
-    lua_insert(L, -2);
-    lua_rawseti(L, -2, RL_LUA_CREDENTIALS);
-  }
-  lua_pop(L, 1);
 }
 
 void rl_lua_credentials_push(lua_State *L, int index) {

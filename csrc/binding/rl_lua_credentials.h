@@ -16,14 +16,9 @@
 
 #include "rl_lua.h"
 
-#define RL_LUA_CREDENTIALS 9 /* in the user value of the client */
-
 /* Callback of the library: returns REDLOCK_PENDING and marks the node. */
 int rl_lua_credentials_later(redlock_client *client, size_t node, redlock_credentials *credentials,
                              void *data);
-
-/* Stores the function of the options at |index| in the client object on top of the stack. */
-void rl_lua_credentials_note(lua_State *L, int index);
 
 /* Returns true if a node waits for credentials and this call must ask the function. */
 bool rl_lua_credentials_wanted(redlock_client *client);

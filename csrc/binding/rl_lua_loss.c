@@ -1,5 +1,5 @@
 /*
- * Option 'on_lost': the function that a loss is reported to.
+ * Options 'on_lost' and 'on_event': the functions that losses and events are reported to.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -9,23 +9,56 @@
 
 #include "client/rl_client.h"
 #include "client/rl_poll.h"
-#include "rl_lua_event.h"
+#include "lock/rl_events.h"
+#include "rl_lua_result.h"
 #include "rl_lua_worker.h"
 
-#define WATCHED "redlock.watched/1"       /* registry: locks by address, weak values */
+#define OBJECTS                                                                                    \
+  "redlock.objects/1" /* registry: objects of locks and clients by address, weak values */
 #define DISPATCHER "redlock.dispatcher/1" /* registry: function that calls an on_lost */
 
-void rl_lua_loss_init(lua_State *L) {
-  lua_getfield(L, LUA_REGISTRYINDEX, WATCHED);
-  if (lua_isnil(L, -1)) {
-    lua_newtable(L);
-    lua_newtable(L);
-    lua_pushliteral(L, "v");
-    lua_setfield(L, -2, "__mode");
-    lua_setmetatable(L, -2);
-    lua_setfield(L, LUA_REGISTRYINDEX, WATCHED);
-  }
+void rl_lua_push_weak(lua_State *L, const char *name, const char *mode) {
+  lua_getfield(L, LUA_REGISTRYINDEX, name);
+  if (!lua_isnil(L, -1))
+    return;
   lua_pop(L, 1);
+  lua_newtable(L);
+  lua_newtable(L);
+  lua_pushstring(L, mode);
+  lua_setfield(L, -2, "__mode");
+  lua_setmetatable(L, -2);
+  lua_pushvalue(L, -1);
+  lua_setfield(L, LUA_REGISTRYINDEX, name);
+}
+
+/* Maps |address| to the object at |index|, while that lives. */
+static void note_object(lua_State *L, int index, const void *address) {
+  rl_lua_push_weak(L, OBJECTS, "v");
+  lua_pushnumber(L, (lua_Number)(uintptr_t)address);
+  lua_pushvalue(L, index);
+  lua_rawset(L, -3);
+  lua_pop(L, 1);
+}
+
+/* Pushes the object that was last noted with |address|, or nil. */
+static void push_object(lua_State *L, const void *address) {
+  rl_lua_push_weak(L, OBJECTS, "v");
+  lua_pushnumber(L, (lua_Number)(uintptr_t)address);
+  lua_rawget(L, -2);
+  lua_remove(L, -2);
+}
+
+bool rl_lua_keep_option(lua_State *L, int index, const char *name, int slot) {
+  bool is_set;
+
+  if (!lua_istable(L, index))
+    return false;
+  lua_getuservalue(L, -1);
+  lua_getfield(L, index, name);
+  is_set = !lua_isnil(L, -1);
+  lua_rawseti(L, -2, slot);
+  lua_pop(L, 1);
+  return is_set;
 }
 
 int rl_lua_loss_has_option(lua_State *L, int index) {
@@ -40,13 +73,8 @@ int rl_lua_loss_has_option(lua_State *L, int index) {
 }
 
 void rl_lua_loss_note_client(lua_State *L, rl_lua_client *self, int index) {
-  if (!rl_lua_loss_has_option(L, index))
-    return;
-  lua_getuservalue(L, -1);
-  lua_getfield(L, index, "on_lost");
-  lua_rawseti(L, -2, RL_LUA_ON_LOST_CLIENT);
-  lua_pop(L, 1);
-  self->client->has_on_lost = true;
+  if (rl_lua_keep_option(L, index, "on_lost", RL_LUA_ON_LOST_CLIENT))
+    self->client->has_on_lost = true;
 }
 
 void rl_lua_loss_push_own(lua_State *L, rl_lua_lock *self, int index) {
@@ -68,27 +96,19 @@ void rl_lua_loss_note_lock(lua_State *L, rl_lua_lock *self) {
   if (!rl_lua_loss_has_option(L, RL_LUA_ARGUMENT))
     return;
   rl_lua_loss_push_own(L, self, lua_gettop(L));
-  lua_getfield(L, RL_LUA_ARGUMENT, "on_lost");
-  lua_rawseti(L, -2, RL_LUA_ON_LOST_LOCK);
   lua_pop(L, 1);
+  (void)rl_lua_keep_option(L, RL_LUA_ARGUMENT, "on_lost", RL_LUA_ON_LOST_LOCK);
   redlock_lock_client(self->lock)->has_on_lost = true;
 }
 
 void rl_lua_loss_watch(lua_State *L, const redlock_lock *lock) {
-  lua_getfield(L, LUA_REGISTRYINDEX, WATCHED);
-  lua_pushnumber(L, (lua_Number)(uintptr_t)lock);
-  lua_pushvalue(L, 1);
-  lua_rawset(L, -3);
-  lua_pop(L, 1);
+  note_object(L, 1, lock);
 }
 
 int rl_lua_loss_find(lua_State *L, const redlock_lock *lock) {
   rl_lua_lock *self;
 
-  lua_getfield(L, LUA_REGISTRYINDEX, WATCHED);
-  lua_pushnumber(L, (lua_Number)(uintptr_t)lock);
-  lua_rawget(L, -2);
-  lua_remove(L, -2);
+  push_object(L, lock);
   self = luaL_testudata(L, -1, RL_LUA_LOCK);
   if (self != NULL && self->lock == lock) /* The address may have been reused. */
     return 1;
@@ -141,6 +161,75 @@ void rl_lua_loss_replace(lua_State *L, rl_lua_lock *self) {
   lua_pop(L, 1);
 }
 
+/* ------------------------------------------------------------------------------------- events */
+
+int rl_lua_event_note_client(lua_State *L, rl_lua_client *self, int index) {
+  if (!rl_lua_keep_option(L, index, "on_event", RL_LUA_ON_EVENT))
+    return REDLOCK_OK;
+  note_object(L, lua_gettop(L), self->client);
+  self->client->has_on_event = true;
+  return redlock_client_on_event(self->client, NULL, NULL);
+}
+
+/* Pushes the client's on_event and returns true; or returns false if its object is garbage. */
+static bool push_on_event(lua_State *L, const redlock_client *client) {
+  rl_lua_client *self;
+
+  push_object(L, client);
+  self = luaL_testudata(L, -1, RL_LUA_CLIENT);
+  if (self == NULL || self->client != client) { /* The address may have been reused. */
+    lua_pop(L, 1);
+    return false;
+  }
+  lua_getuservalue(L, -1);
+  lua_rawgeti(L, -1, RL_LUA_ON_EVENT);
+  lua_insert(L, -3);
+  lua_pop(L, 2);
+  return true;
+}
+
+static void push_event(lua_State *L, const redlock_event_info *info) {
+  bool has_code = info->event == REDLOCK_EVENT_LOST || info->event == REDLOCK_EVENT_WARNED;
+
+  lua_createtable(L, 0, 5);
+  if (info->resource != NULL) { /* First: it is borrowed. */
+    lua_pushlstring(L, info->resource, info->resource_length);
+    lua_setfield(L, -2, "resource");
+  }
+  rl_lua_set_text(L, "event", redlock_event_name(info->event));
+  rl_lua_set_text(L, "node", info->node);
+  rl_lua_set_text(L, "reason", has_code ? redlock_error_name(info->error) : info->reason);
+  rl_lua_push_seconds(L, rl_time_sub(redlock_now(), info->at_us));
+  lua_setfield(L, -2, "ago");
+  if (info->event == REDLOCK_EVENT_WAITED) {
+    rl_lua_set_text(L, "result", redlock_error_name(info->error));
+    rl_lua_push_seconds(L, info->waited_us);
+    lua_setfield(L, -2, "waited");
+  }
+  if (info->missed > 0) {
+    rl_lua_push_whole(L, info->missed);
+    lua_setfield(L, -2, "missed");
+  }
+}
+
+static int take_event(lua_State *L, redlock_client *client) {
+  redlock_event_info info;
+
+  luaL_checkstack(L, 8, "redlock: on_event");
+  client->has_on_event = client->has_on_event && push_on_event(L, client);
+  if (!client->has_on_event)
+    return 0; /* With the object its function is gone: a driver must not wait for it. */
+  if (redlock_client_next_event(client, &info) != REDLOCK_OK) {
+    lua_pop(L, 1);
+    return 0;
+  }
+  push_event(L, &info);
+  lua_pushnil(L);
+  return 3;
+}
+
+/* ---------------------------------------------------------------------------------- reporting */
+
 int rl_lua_loss_take(lua_State *L, redlock_client *client) {
   redlock_lock *lost;
 
@@ -163,7 +252,7 @@ int rl_lua_loss_take(lua_State *L, redlock_client *client) {
     }
     lua_pop(L, 1);
   }
-  return rl_lua_event_take(L, client);
+  return take_event(L, client);
 }
 
 /* (client as a pointer): calls the dispatcher, which catches errors, for each loss and event. */

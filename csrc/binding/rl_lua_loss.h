@@ -1,5 +1,5 @@
 /*
- * Option 'on_lost': the function that a loss is reported to.
+ * Options 'on_lost' and 'on_event': the functions that losses and events are reported to.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -16,10 +16,16 @@
 #define RL_LUA_ON_LOST_CLIENT 5
 #define RL_LUA_ON_LOST_LOCK 6
 #define RL_LUA_ON_LOST_CALL 7
-#define RL_LUA_OWNER_NAME 8 /* of a lock (rl_lua_reentry.h) */
+#define RL_LUA_OWNER_NAME 8  /* of a lock (rl_lua_reentry.h) */
+#define RL_LUA_CREDENTIALS 9 /* of a client (rl_lua_credentials.h) */
+#define RL_LUA_ON_EVENT 10   /* of a client */
 
-/* Creates the table that maps locks to their objects, unless the Lua state has one. */
-void rl_lua_loss_init(lua_State *L);
+/* Pushes the table |name| of the registry, whose keys or values are weak by |mode|. */
+void rl_lua_push_weak(lua_State *L, const char *name, const char *mode);
+
+/* Stores option |name| of the options at |index|, if it is set, in the user value of the object on
+   top of the stack. Returns true if it is set. */
+bool rl_lua_keep_option(lua_State *L, int index, const char *name, int slot);
 
 /* Returns true if the options at |index| are a table with on_lost. */
 int rl_lua_loss_has_option(lua_State *L, int index);
@@ -31,6 +37,9 @@ void rl_lua_loss_push_own(lua_State *L, rl_lua_lock *self, int index);
 /* Store on_lost of the options, those of a client at |index|, in the object on top of the stack. */
 void rl_lua_loss_note_client(lua_State *L, rl_lua_client *self, int index);
 void rl_lua_loss_note_lock(lua_State *L, rl_lua_lock *self);
+
+/* The same for on_event: turns events on. Returns REDLOCK_OK or REDLOCK_E_NO_MEMORY. */
+int rl_lua_event_note_client(lua_State *L, rl_lua_client *self, int index);
 
 /* Maps |lock| to the object at index 1, while that lives. */
 void rl_lua_loss_watch(lua_State *L, const redlock_lock *lock);

@@ -8,9 +8,7 @@
 #include "rl_lua_argument.h"
 #include "rl_lua_client.h"
 #include "rl_lua_driver.h"
-#include "rl_lua_event.h"
 #include "rl_lua_lock.h"
-#include "rl_lua_loss.h"
 #include "rl_lua_nginx.h"
 #include "rl_lua_operation.h"
 #include "rl_lua_option.h"
@@ -21,8 +19,6 @@ int luaopen_redlock_core(lua_State *L) {
   luaL_checkversion(L);
   lua_settop(L, 0);
   rl_lua_anchor_ensure(L);
-  rl_lua_loss_init(L);
-  rl_lua_event_init(L);
   lua_newtable(L);
   rl_lua_client_register(L);
   rl_lua_lock_register(L);

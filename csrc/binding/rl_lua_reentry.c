@@ -61,17 +61,7 @@ static uint64_t number_of_coroutine(lua_State *L) {
   lua_Number number;
 
   luaL_checkstack(L, 6, "redlock: coroutines");
-  lua_getfield(L, LUA_REGISTRYINDEX, COROUTINES);
-  if (lua_isnil(L, -1)) {
-    lua_pop(L, 1);
-    lua_newtable(L);
-    lua_newtable(L);
-    lua_pushliteral(L, "k");
-    lua_setfield(L, -2, "__mode");
-    lua_setmetatable(L, -2);
-    lua_pushvalue(L, -1);
-    lua_setfield(L, LUA_REGISTRYINDEX, COROUTINES);
-  }
+  rl_lua_push_weak(L, COROUTINES, "k");
   lua_pushthread(L);
   lua_rawget(L, -2);
   number = lua_tonumber(L, -1);
