@@ -129,32 +129,23 @@ static int client_add(lua_State *L) {
   bytes = rl_client_size(self->client);
   rl_lua_memory_take(L, &self->anchor->memory, bytes - self->bytes);
   self->bytes = bytes;
-  lua_pushboolean(L, 1);
-  return 1;
+  return rl_lua_push_true(L);
 }
 
 static void push_node(lua_State *L, const redlock_node_info *info) {
-  char name[RL_LUA_NAME_SIZE], error[RL_LUA_MESSAGE_SIZE];
-  char quarantine[RL_LUA_MESSAGE_SIZE], notify_error[RL_LUA_MESSAGE_SIZE];
-
-  rl_lua_copy(name, sizeof name, info->name);
-  rl_lua_copy_message(error, sizeof error, info->error);
-  rl_lua_copy(quarantine, sizeof quarantine, info->quarantine);
-  rl_lua_copy_message(notify_error, sizeof notify_error, info->notify_error);
   lua_createtable(L, 0, 8);
-  rl_lua_set_text(L, "node", name);
+  rl_lua_set_text(L, "node", info->name);
   rl_lua_set_text(L, "state", redlock_node_state_name(info->state));
-  rl_lua_set_text(L, "error", error);
-  rl_lua_set_text(L, "quarantine", quarantine);
-  if (quarantine[0] != '\0') {
+  rl_lua_set_message(L, "error", info->error);
+  rl_lua_set_text(L, "quarantine", info->quarantine);
+  if (info->quarantine != NULL) {
     lua_pushnumber(L, info->quarantined_us == REDLOCK_NEVER
                           ? (lua_Number)HUGE_VAL
                           : (lua_Number)info->quarantined_us / (lua_Number)REDLOCK_MILLISECONDS);
     lua_setfield(L, -2, "quarantined");
   }
-  lua_pushboolean(L, info->notifies == REDLOCK_YES);
-  lua_setfield(L, -2, "notifies");
-  rl_lua_set_text(L, "notify_error", notify_error);
+  rl_lua_set_boolean(L, "notifies", info->notifies == REDLOCK_YES);
+  rl_lua_set_message(L, "notify_error", info->notify_error);
   rl_lua_set_latency(L, info->latency_us);
 }
 
@@ -185,7 +176,7 @@ static int close_client(lua_State *L, redlock_client *client, redlock_duration b
   redlock_time until;
   rl_lua_hook hook;
 
-  rl_lua_hook_note(L, &hook);
+  rl_lua_hook_note(L, &hook, false);
   do {
     until = rl_time_min(deadline, rl_time_add(redlock_now(), RL_LUA_HOOK_PATIENCE));
   } while (rl_client_closing(client, until, budget) && redlock_now() < deadline &&
@@ -198,8 +189,7 @@ static int close_within(lua_State *L, redlock_client *client, redlock_duration b
 
   if (error != REDLOCK_OK)
     return rl_lua_push_error(L, error, redlock_client_message(client), level);
-  lua_pushboolean(L, 1);
-  return 1;
+  return rl_lua_push_true(L);
 }
 
 static int client_close(lua_State *L) {
@@ -297,8 +287,7 @@ static int client_process(lua_State *L) {
     return lua_error(L);
   if (error != REDLOCK_OK)
     return rl_lua_push_error(L, error, NULL, RL_LUA_DIRECT);
-  lua_pushboolean(L, 1);
-  return 1;
+  return rl_lua_push_true(L);
 }
 
 /* (client) -> id of the next lock whose started operation has ended, or nil. */

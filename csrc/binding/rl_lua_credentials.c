@@ -44,7 +44,8 @@ bool rl_lua_credentials_wanted(redlock_client *client) {
   return wanted;
 }
 
-bool rl_lua_credentials_take(redlock_client *client, unsigned from, unsigned *node, char *name) {
+bool rl_lua_credentials_take(redlock_client *client, unsigned from, unsigned *node,
+                             const char **name) {
   bool found = false;
   unsigned connection;
 
@@ -56,7 +57,7 @@ bool rl_lua_credentials_take(redlock_client *client, unsigned from, unsigned *no
     client->asks &= ~bit;
     found = rl_credentials_are_awaited(client, i, &connection);
     *node = i;
-    rl_lua_copy(name, RL_LUA_NAME_SIZE, client->core.nodes[i]->address.name);
+    *name = client->core.nodes[i]->address.name;
   }
   rl_poll_wake(client);
   rl_client_leave(client);
@@ -149,10 +150,10 @@ static bool is_interrupt(lua_State *L, int index) {
  */
 static int ask_all(lua_State *L) {
   redlock_client *client = lua_touserdata(L, 2);
-  char name[RL_LUA_NAME_SIZE];
+  const char *name = NULL;
   unsigned node;
 
-  for (unsigned from = 0; rl_lua_credentials_take(client, from, &node, name); from = node + 1) {
+  for (unsigned from = 0; rl_lua_credentials_take(client, from, &node, &name); from = node + 1) {
     rl_lua_credentials_answer answer;
     int status;
 

@@ -91,11 +91,11 @@ static int driver_is_watched(lua_State *L) {
    nothing. */
 static int driver_next_asked(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_WRAPPED, "next_asked()");
-  char name[RL_LUA_NAME_SIZE];
+  const char *name = NULL;
   unsigned node;
 
   if (self->client->settings.credentials != rl_lua_credentials_later ||
-      !rl_lua_credentials_take(self->client, 0, &node, name))
+      !rl_lua_credentials_take(self->client, 0, &node, &name))
     return 0;
   rl_lua_credentials_push(L, 1);
   lua_pushstring(L, name);

@@ -26,14 +26,12 @@ static int is_new(lua_State *L, lua_Hook known) {
   return hook != NULL && hook != known;
 }
 
-void rl_lua_hook_note(lua_State *L, rl_lua_hook *known) {
-  known->main = main_thread(L);
-  known->own = lua_gethook(L);
-  known->of_main = lua_gethook(known->main);
-}
-
-void rl_lua_hook_note_none(lua_State *L, rl_lua_hook *known) {
+void rl_lua_hook_note(lua_State *L, rl_lua_hook *known, bool runs) {
   *known = (rl_lua_hook){.main = main_thread(L)};
+  if (!runs) {
+    known->own = lua_gethook(L);
+    known->of_main = lua_gethook(known->main);
+  }
 }
 
 int rl_lua_hook_is_new(lua_State *L, const rl_lua_hook *known) {

@@ -9,6 +9,8 @@
 #ifndef RL_LUA_HOOK_H
 #define RL_LUA_HOOK_H
 
+#include <stdbool.h>
+
 #include <lua.h>
 
 #include "redlock.h"
@@ -23,13 +25,11 @@ typedef struct rl_lua_hook {
   lua_Hook of_main;
 } rl_lua_hook;
 
-/* Notes the hooks that are set before the wait, which do not end it. */
-void rl_lua_hook_note(lua_State *L, rl_lua_hook *known);
-
 /*
- * Notes no hook, so that a wait that can run hooks also runs one that a signal has set just before.
+ * Notes the hooks that are set before the wait, which do not end it. A wait that |runs| hooks notes
+ * none, so that it also runs one that a signal has set just before.
  */
-void rl_lua_hook_note_none(lua_State *L, rl_lua_hook *known);
+void rl_lua_hook_note(lua_State *L, rl_lua_hook *known, bool runs);
 
 /* Returns true if a hook has been set since. */
 int rl_lua_hook_is_new(lua_State *L, const rl_lua_hook *known);

@@ -236,6 +236,12 @@ int rl_lua_push_failure(lua_State *L, rl_lua_lock *self, int error, int level) {
   return rl_lua_push_error(L, error, text, level);
 }
 
+/* Pushes true, or the results of a failure. */
+static int push_done(lua_State *L, rl_lua_lock *self, int error) {
+  return error == REDLOCK_OK ? rl_lua_push_true(L)
+                             : rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
+}
+
 /* Pushes the result of |operation|. Lua counts whole milliseconds, so less than one millisecond of
    validity is no lock. */
 static int push_outcome(lua_State *L, rl_lua_lock *self, rl_operation operation, int error,
@@ -253,28 +259,29 @@ static int push_outcome(lua_State *L, rl_lua_lock *self, rl_operation operation,
 }
 
 /*
- * Waits for the end of the operation if |error|, the result of starting it, is OK. A hook that is
- * set meanwhile may raise an error, for example that of Ctrl-C. Then cancels the operation, which
- * releases what it has acquired.
+ * Waits for the end of an operation that has begun. A hook that is set meanwhile may raise an
+ * error, for example that of Ctrl-C. That cancels the operation, which releases what it has
+ * acquired. Unless |may_raise|, any new hook does so, and runs as soon as Lua runs.
  */
-static int wait_for_end(lua_State *L, rl_lua_lock *self, int error) {
+static void wait_for_end(lua_State *L, rl_lua_lock *self, bool may_raise) {
+  redlock_client *client = redlock_lock_client(self->lock);
+  bool interrupted = false;
   rl_lua_hook hook;
+  int error;
 
-  if (error != REDLOCK_OK)
-    return error;
-  rl_lua_hook_note_none(L, &hook);
+  rl_lua_hook_note(L, &hook, may_raise);
   error = rl_handle_begin(self->lock);
   while (error == REDLOCK_OK && rl_handle_pending(self->lock)) {
-    redlock_client *client = redlock_lock_client(self->lock);
     error = rl_handle_go_on(self->lock, RL_LUA_HOOK_PATIENCE);
-    if ((rl_lua_credentials_wanted(client) && rl_lua_credentials_run(L, client)) ||
-        (rl_lua_hook_is_new(L, &hook) && rl_lua_hook_run(L, &hook) != 0)) {
-      rl_handle_end(self->lock, REDLOCK_E_CANCELLED);
-      return lua_error(L);
-    }
+    interrupted = rl_lua_credentials_wanted(client) && rl_lua_credentials_run(L, client);
+    if (!interrupted && rl_lua_hook_is_new(L, &hook))
+      interrupted = !may_raise || rl_lua_hook_run(L, &hook) != 0;
+    if (interrupted)
+      error = REDLOCK_E_CANCELLED;
   }
   rl_handle_end(self->lock, error);
-  return REDLOCK_OK; /* It had begun: push_outcome() reads its result. */
+  if (interrupted && may_raise)
+    lua_error(L);
 }
 
 /* (lock, code of an operation, argument) -> results of the method: starts it, and waits for its
@@ -285,7 +292,9 @@ static int lock_run(lua_State *L) {
   int error;
 
   lua_settop(L, 3);
-  error = wait_for_end(L, self, rl_lua_begin(L, self, row, RL_LUA_BLOCKING));
+  error = rl_lua_begin(L, self, row, RL_LUA_BLOCKING);
+  if (error == REDLOCK_OK)
+    wait_for_end(L, self, true);
   return push_outcome(L, self, row->operation, error, RL_LUA_WRAPPED);
 }
 
@@ -296,10 +305,7 @@ static int lock_release_send(lua_State *L) {
 
   if (error != REDLOCK_E_BUSY)
     self->operation = RL_OPERATION_RELEASE;
-  if (error != REDLOCK_OK)
-    return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
-  lua_pushboolean(L, 1);
-  return 1;
+  return push_done(L, self, error);
 }
 
 /* (lock, code of an operation, argument) -> true; or nil, message, code: starts it. */
@@ -314,10 +320,7 @@ static int lock_start(lua_State *L) {
   error = rl_lua_begin(L, self, row, RL_LUA_LOOP);
   if (error != REDLOCK_E_BUSY)
     self->operation = row->operation;
-  if (error != REDLOCK_OK)
-    return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
-  lua_pushboolean(L, 1);
-  return 1;
+  return push_done(L, self, error);
 }
 
 /* (lock) -> true; or nil, message, code: no loop runs, so the watchdog extends the lease. */
@@ -325,10 +328,7 @@ static int lock_keep(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "keep()");
   int error = rl_handle_keep(self->lock);
 
-  if (error != REDLOCK_OK)
-    return rl_lua_push_failure(L, self, error, RL_LUA_WRAPPED);
-  lua_pushboolean(L, 1);
-  return 1;
+  return push_done(L, self, error);
 }
 
 /* (lock) -> true if an operation is in flight. */
@@ -530,14 +530,10 @@ static int lock_ttl(lua_State *L) {
 }
 
 static void push_vote(lua_State *L, const redlock_vote_info *info) {
-  char name[RL_LUA_NAME_SIZE], text[RL_LUA_MESSAGE_SIZE];
-
-  rl_lua_copy(name, sizeof name, info->name);
-  rl_lua_copy(text, sizeof text, info->error);
   lua_createtable(L, 0, 4);
-  rl_lua_set_text(L, "node", name);
+  rl_lua_set_text(L, "node", info->name);
   rl_lua_set_text(L, "vote", redlock_vote_name(info->vote));
-  rl_lua_set_text(L, "error", text);
+  rl_lua_set_text(L, "error", info->error);
   rl_lua_set_latency(L, info->latency_us);
 }
 
@@ -585,33 +581,16 @@ static int lock_gc(lua_State *L) {
   return 0;
 }
 
-/* Stops waiting at Ctrl-C. The release goes on, and the hook runs as soon as Lua runs. */
-static void release_unless_interrupted(lua_State *L, rl_lua_lock *self) {
-  rl_lua_hook hook;
-  int error = rl_handle_prepare(self->lock, &(rl_request){.operation = RL_OPERATION_RELEASE});
-
-  if (error != REDLOCK_OK)
-    return;
-  rl_lua_hook_note(L, &hook);
-  error = rl_handle_begin(self->lock);
-  while (error == REDLOCK_OK && rl_handle_pending(self->lock)) {
-    redlock_client *client = redlock_lock_client(self->lock);
-    error = rl_handle_go_on(self->lock, RL_LUA_HOOK_PATIENCE);
-    bool interrupted = rl_lua_credentials_wanted(client) && rl_lua_credentials_run(L, client);
-    if (interrupted || rl_lua_hook_is_new(L, &hook))
-      error = REDLOCK_E_CANCELLED;
-  }
-  rl_handle_end(self->lock, error);
-}
-
-/* Waits for the release for one node timeout at most. Ignores its result: an error here would hide
-   an error that leaves the scope. */
+/* Waits for the release for one node timeout at most, and no longer at Ctrl-C, after which it goes
+   on. Ignores its result: an error here would hide an error that leaves the scope. */
 static int lock_end_of_scope(lua_State *L) {
   rl_lua_lock *self = luaL_testudata(L, 1, RL_LUA_LOCK);
 
   if (self != NULL && self->lock != NULL) {
     redlock_lock_cancel(self->lock);
-    release_unless_interrupted(L, self);
+    if (rl_handle_prepare(self->lock, &(rl_request){.operation = RL_OPERATION_RELEASE}) ==
+        REDLOCK_OK)
+      wait_for_end(L, self, false);
   }
   return 0;
 }

@@ -466,13 +466,9 @@ static int nginx_locks(lua_State *L) {
 static int nginx_why(lua_State *L) {
   rl_lua_nginx *self = rl_lua_nginx_check(L);
   const rl_node *node = rl_core_peer(&self->client->core, check_connection(L, self));
-  char name[RL_LUA_NAME_SIZE];
-  char text[RL_LUA_MESSAGE_SIZE];
 
-  rl_lua_copy(name, sizeof name, node->address.name);
-  rl_lua_copy(text, sizeof text, node->error);
-  lua_pushstring(L, name);
-  lua_pushstring(L, text);
+  lua_pushstring(L, node->address.name);
+  lua_pushstring(L, node->error);
   return 2;
 }
 

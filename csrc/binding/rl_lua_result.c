@@ -80,11 +80,33 @@ void rl_lua_set_text(lua_State *L, const char *field, const char *text) {
   lua_setfield(L, -2, field);
 }
 
+void rl_lua_set_message(lua_State *L, const char *field, const char *message) {
+  char text[RL_LUA_MESSAGE_SIZE];
+
+  rl_lua_copy_message(text, sizeof text, message);
+  rl_lua_set_text(L, field, text);
+}
+
+void rl_lua_set_whole(lua_State *L, const char *field, uint64_t number) {
+  rl_lua_push_whole(L, number);
+  lua_setfield(L, -2, field);
+}
+
+void rl_lua_set_boolean(lua_State *L, const char *field, bool value) {
+  lua_pushboolean(L, value);
+  lua_setfield(L, -2, field);
+}
+
 void rl_lua_set_latency(lua_State *L, redlock_duration latency_us) {
   if (latency_us == REDLOCK_NEVER)
     return;
   lua_pushnumber(L, (lua_Number)latency_us / (lua_Number)REDLOCK_MILLISECONDS);
   lua_setfield(L, -2, "latency");
+}
+
+int rl_lua_push_true(lua_State *L) {
+  lua_pushboolean(L, 1);
+  return 1;
 }
 
 int rl_lua_push_error(lua_State *L, int error, const char *message, int level) {

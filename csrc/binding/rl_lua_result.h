@@ -23,12 +23,17 @@ void rl_lua_push_milliseconds(lua_State *L, redlock_duration duration);
 /* Pushes fractional seconds; nil for NEVER. */
 void rl_lua_push_seconds(lua_State *L, redlock_duration duration);
 
-/* Sets a field of the table on top of the stack, unless |text| is empty or NULL. */
+/* Set a field of the table on top of the stack. No field is set to an empty text or NULL. */
 void rl_lua_set_text(lua_State *L, const char *field, const char *text);
+void rl_lua_set_message(lua_State *L, const char *field, const char *message);
+void rl_lua_set_whole(lua_State *L, const char *field, uint64_t number);
+void rl_lua_set_boolean(lua_State *L, const char *field, bool value);
 
-/* Sets field "latency" of the table on top of the stack: fractional milliseconds, nothing for
-   NEVER. */
+/* Sets field "latency": fractional milliseconds, nothing for NEVER. */
 void rl_lua_set_latency(lua_State *L, redlock_duration latency_us);
+
+/* Pushes true and returns 1, for a method that returns it. */
+int rl_lua_push_true(lua_State *L);
 
 /* Pushes nil, a message and a code; raises an error instead if the caller made a mistake. The
    message is redlock_strerror(error) if |message| is NULL or empty. */

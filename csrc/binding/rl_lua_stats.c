@@ -11,27 +11,17 @@
 #include "rl_lua_object.h"
 #include "rl_lua_result.h"
 
-static void set_whole(lua_State *L, const char *field, uint64_t number) {
-  rl_lua_push_whole(L, number);
-  lua_setfield(L, -2, field);
-}
-
-static void set_boolean(lua_State *L, const char *field, int is_true) {
-  lua_pushboolean(L, is_true);
-  lua_setfield(L, -2, field);
-}
-
 static void set_outcomes(lua_State *L, const char *field, const redlock_outcomes *outcomes) {
   lua_createtable(L, 0, 10);
-#define SET_OUTCOME(name, value) set_whole(L, #name, outcomes->name);
+#define SET_OUTCOME(name, value) rl_lua_set_whole(L, #name, outcomes->name);
   RL_OUTCOMES(SET_OUTCOME)
-  set_whole(L, "error", outcomes->error);
+  rl_lua_set_whole(L, "error", outcomes->error);
   lua_setfield(L, -2, field);
 }
 
 static void set_histogram(lua_State *L, const char *field, const redlock_histogram *histogram) {
   lua_createtable(L, 0, 3);
-  set_whole(L, "count", histogram->count);
+  rl_lua_set_whole(L, "count", histogram->count);
   rl_lua_push_seconds(L, histogram->sum_us);
   lua_setfield(L, -2, "sum");
   lua_createtable(L, REDLOCK_BUCKETS, 0);
@@ -42,7 +32,7 @@ static void set_histogram(lua_State *L, const char *field, const redlock_histogr
                           ? (lua_Number)HUGE_VAL
                           : (lua_Number)bound_us / (lua_Number)REDLOCK_SECONDS);
     lua_setfield(L, -2, "le");
-    set_whole(L, "count", histogram->buckets[i]);
+    rl_lua_set_whole(L, "count", histogram->buckets[i]);
     lua_rawseti(L, -2, i + 1);
   }
   lua_setfield(L, -2, "buckets");
@@ -50,27 +40,24 @@ static void set_histogram(lua_State *L, const char *field, const redlock_histogr
 }
 
 static void push_node_stats(lua_State *L, const redlock_node_stats_info *info) {
-  char name[RL_LUA_NAME_SIZE];
-
-  rl_lua_copy(name, sizeof name, info->name);
   lua_createtable(L, 0, 10);
-  rl_lua_set_text(L, "node", name);
-  set_boolean(L, "up", info->up == REDLOCK_YES);
-  set_boolean(L, "quarantined", info->quarantined == REDLOCK_YES);
+  rl_lua_set_text(L, "node", info->name);
+  rl_lua_set_boolean(L, "up", info->up == REDLOCK_YES);
+  rl_lua_set_boolean(L, "quarantined", info->quarantined == REDLOCK_YES);
   lua_createtable(L, 0, 6);
-  set_whole(L, "granted", info->votes_granted);
-  set_whole(L, "taken", info->votes_taken);
-  set_whole(L, "error", info->votes_error);
-  set_whole(L, "quarantined", info->votes_quarantined);
-  set_whole(L, "unknown", info->votes_unknown);
-  set_whole(L, "late", info->votes_late);
+  rl_lua_set_whole(L, "granted", info->votes_granted);
+  rl_lua_set_whole(L, "taken", info->votes_taken);
+  rl_lua_set_whole(L, "error", info->votes_error);
+  rl_lua_set_whole(L, "quarantined", info->votes_quarantined);
+  rl_lua_set_whole(L, "unknown", info->votes_unknown);
+  rl_lua_set_whole(L, "late", info->votes_late);
   lua_setfield(L, -2, "votes");
   set_histogram(L, "latency", &info->latency);
-  set_whole(L, "connections", info->connections);
-  set_whole(L, "failures", info->failures);
-  set_whole(L, "heals", info->heals);
-  set_whole(L, "quarantines", info->quarantines);
-  set_whole(L, "outstanding", info->outstanding);
+  rl_lua_set_whole(L, "connections", info->connections);
+  rl_lua_set_whole(L, "failures", info->failures);
+  rl_lua_set_whole(L, "heals", info->heals);
+  rl_lua_set_whole(L, "quarantines", info->quarantines);
+  rl_lua_set_whole(L, "outstanding", info->outstanding);
 }
 
 static void set_nodes(lua_State *L, redlock_client *client) {
@@ -100,21 +87,21 @@ int rl_lua_stats(lua_State *L) {
   set_outcomes(L, "auto_extend", &info.auto_extend);
   set_outcomes(L, "release", &info.release);
   lua_setfield(L, -2, "operations");
-  set_whole(L, "attempts", info.attempts);
+  rl_lua_set_whole(L, "attempts", info.attempts);
   set_nodes(L, self->client);
-  set_whole(L, "quorum", info.quorum);
+  rl_lua_set_whole(L, "quorum", info.quorum);
   set_histogram(L, "acquire_time", &info.acquire_time);
   set_histogram(L, "wait_time", &info.wait_time);
-  set_whole(L, "held", info.held);
-  set_whole(L, "waiting", info.waiting);
+  rl_lua_set_whole(L, "held", info.held);
+  rl_lua_set_whole(L, "waiting", info.waiting);
   lua_createtable(L, 0, 3);
-  set_whole(L, "expired", info.lost_expired);
-  set_whole(L, "lost", info.lost_denied);
-  set_whole(L, "max_hold", info.lost_max_hold);
+  rl_lua_set_whole(L, "expired", info.lost_expired);
+  rl_lua_set_whole(L, "lost", info.lost_denied);
+  rl_lua_set_whole(L, "max_hold", info.lost_max_hold);
   lua_setfield(L, -2, "lost");
   lua_createtable(L, 0, 2);
-  set_whole(L, "unavailable", info.warned_unavailable);
-  set_whole(L, "clock", info.warned_clock);
+  rl_lua_set_whole(L, "unavailable", info.warned_unavailable);
+  rl_lua_set_whole(L, "clock", info.warned_clock);
   lua_setfield(L, -2, "warnings");
   return 1;
 }
