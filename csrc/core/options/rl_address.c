@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/rl_word.h"
+
 typedef struct rl_address_parser {
   rl_address *address;
   char *message;
@@ -81,21 +83,12 @@ static int rl_address_unescape_text(rl_address_parser *parser, char *out, size_t
              : error;
 }
 
+/* Returns -1 if the text is no number up to |max|. */
 static int rl_address_number(const char *text, size_t length, int max) {
-  int number = 0;
-  if (length == 0) {
-    return -1;
-  }
-  for (size_t i = 0; i < length; i++) {
-    if (text[i] < '0' || text[i] > '9') {
-      return -1;
-    }
-    number = number * 10 + (text[i] - '0');
-    if (number > max) {
-      return -1;
-    }
-  }
-  return number;
+  uint64_t number;
+  bool valid =
+      length > 0 && rl_word_decimal(text, length, &number) == length && number <= (uint64_t)max;
+  return valid ? (int)number : -1;
 }
 
 static int rl_address_db(rl_address_parser *parser, const char *text, size_t length) {
@@ -351,75 +344,47 @@ static int rl_address_text(rl_address_parser *parser, const char *text) {
                      : rl_address_url(parser, rest, strlen(rest));
 }
 
-static int rl_address_inherit_text(rl_address_parser *parser, char *out, int *has, const char *own,
-                                   const char *above, const char *what) {
-  const char *text = own != NULL ? own : *has ? NULL : above;
-  if (text == NULL) {
-    return REDLOCK_OK;
-  }
-  if (strlen(text) > RL_ADDRESS_TEXT_MAX) {
-    return rl_address_fail(parser, "the %s is longer than %d bytes", what, RL_ADDRESS_TEXT_MAX);
-  }
-  memcpy(out, text, strlen(text) + 1);
-  *has = 1;
-  return REDLOCK_OK;
-}
-
 /* A text with its length. A length of 0 means up to the NUL. */
-typedef struct rl_address_secret {
+typedef struct rl_address_bytes {
   const char *text;
   size_t length;
-} rl_address_secret;
+} rl_address_bytes;
 
-static int rl_address_inherit_secret(rl_address_parser *parser, char *out, int *has, size_t *used,
-                                     rl_address_secret own, rl_address_secret above,
-                                     const char *what) {
-  rl_address_secret secret = own.text != NULL ? own : above;
-  if (secret.text == NULL || (own.text == NULL && *has)) {
+static int rl_address_inherit_text(rl_address_parser *parser, char *out, int *has, size_t *used,
+                                   rl_address_bytes own, rl_address_bytes above, const char *what) {
+  rl_address_bytes chosen = own.text != NULL ? own : above;
+  if (chosen.text == NULL || (own.text == NULL && *has)) {
     return REDLOCK_OK;
   }
-  size_t length = secret.length != 0 ? secret.length : strlen(secret.text);
+  size_t length = chosen.length != 0 ? chosen.length : strlen(chosen.text);
   if (length > RL_ADDRESS_TEXT_MAX) {
     return rl_address_fail(parser, "the %s is longer than %d bytes", what, RL_ADDRESS_TEXT_MAX);
   }
-  memcpy(out, secret.text, length);
+  memcpy(out, chosen.text, length);
   out[length] = '\0';
   *used = length;
   *has = 1;
   return REDLOCK_OK;
 }
 
-/* By kind: a field comes from the node, or else its address, or else its client. */
-#define RL_ADDRESS_CHOSEN(field)                                                                   \
-  (node->field != 0 ? node->field : address->field != 0 ? address->field : above->field)
-#define RL_ADDRESS_INHERIT_DURATION(field)                                                         \
-  address->field = RL_ADDRESS_CHOSEN(field);                                                       \
-  address->field = address->field == REDLOCK_DURATION_NONE ? 0 : address->field;
-#define RL_ADDRESS_INHERIT_COUNT(field)                                                            \
-  address->field = RL_ADDRESS_CHOSEN(field);                                                       \
-  address->field = address->field == RL_OPTION_COUNT_NONE ? 0 : address->field;
-#define RL_ADDRESS_INHERIT_FLAG(field) address->field = RL_ADDRESS_CHOSEN(field) == REDLOCK_YES;
-#define RL_ADDRESS_INHERIT_TEXT(field)                                                             \
-  error = error != REDLOCK_OK                                                                      \
-              ? error                                                                              \
-              : rl_address_inherit_text(parser, address->field, &address->has_##field,             \
-                                        node->field, above->field, #field);
-#define RL_ADDRESS_INHERIT_SECRET(field)                                                           \
-  error = error != REDLOCK_OK                                                                      \
-              ? error                                                                              \
-              : rl_address_inherit_secret(                                                         \
-                    parser, address->field, &address->has_##field, &address->field##_length,       \
-                    (rl_address_secret){node->field, node->field##_length},                        \
-                    (rl_address_secret){above->field, above->field##_length}, #field);
-#define RL_ADDRESS_INHERIT(name, kind, field, low, high, also, must)                               \
-  RL_ADDRESS_INHERIT_##kind(field)
-
+/* Each setting comes from the node, or else its address, or else its client. */
 static int rl_address_inherit(rl_address_parser *parser, const redlock_node *node,
                               const redlock_settings *above) {
   rl_address *address = parser->address;
-  int error = REDLOCK_OK;
-  RL_OPTIONS_INHERITED(RL_ADDRESS_INHERIT)
-  return error;
+  size_t username_length;
+  int db = node->db != 0 ? node->db : address->db != 0 ? address->db : above->db;
+  int tls = node->tls != 0 ? node->tls : address->tls != 0 ? address->tls : above->tls;
+  address->db = db == REDLOCK_DB_ZERO ? 0 : db;
+  address->tls = tls == REDLOCK_YES;
+  int error = rl_address_inherit_text(parser, address->username, &address->has_username,
+                                      &username_length, (rl_address_bytes){node->username, 0},
+                                      (rl_address_bytes){above->username, 0}, "username");
+  return error != REDLOCK_OK
+             ? error
+             : rl_address_inherit_text(
+                   parser, address->password, &address->has_password, &address->password_length,
+                   (rl_address_bytes){node->password, node->password_length},
+                   (rl_address_bytes){above->password, above->password_length}, "password");
 }
 
 static void rl_address_name(rl_address *address) {

@@ -23,22 +23,6 @@
 #define RL_ADDRESS_MASTER_MAX 64 /* bytes of a master's name at its Sentinels */
 typedef char rl_address_string[RL_ADDRESS_TEXT_MAX + 1];
 
-/*
- * The resolved field of an inherited setting, by kind. 0 means 0, and a flag is 0 or 1. The flag
- * has_... distinguishes an empty text from none. A secret is any bytes, with a length.
- */
-#define RL_ADDRESS_FIELD_DURATION(field) redlock_duration field;
-#define RL_ADDRESS_FIELD_COUNT(field) int field;
-#define RL_ADDRESS_FIELD_FLAG(field) int field;
-#define RL_ADDRESS_FIELD_TEXT(field)                                                               \
-  int has_##field;                                                                                 \
-  rl_address_string field;
-#define RL_ADDRESS_FIELD_SECRET(field)                                                             \
-  int has_##field;                                                                                 \
-  size_t field##_length;                                                                           \
-  rl_address_string field;
-#define RL_ADDRESS_FIELD(name, kind, field, low, high, also, must) RL_ADDRESS_FIELD_##kind(field)
-
 /* The Sentinels that know a node's address. |count| is 0 if the node has an address of its own. */
 typedef struct rl_address_sentinels {
   unsigned count;
@@ -49,13 +33,19 @@ typedef struct rl_address_sentinels {
   size_t password_length;
 } rl_address_sentinels;
 
-/* Absent strings are empty. The driver checks if it supports |tls|. */
+/*
+ * Absent strings are empty; has_... distinguishes an empty text from none. The driver checks if it
+ * supports |tls|.
+ */
 typedef struct rl_address {
   char host[RL_ADDRESS_HOST_MAX + 1]; /* without brackets; empty with a path or Sentinels */
   char path[RL_ADDRESS_PATH_MAX + 1];
   int port;
   rl_address_sentinels sentinels;
-  RL_OPTIONS_INHERITED(RL_ADDRESS_FIELD)
+  int has_username, has_password;
+  rl_address_string username, password; /* the password: any bytes, with a NUL */
+  size_t password_length;
+  int db, tls;                        /* 0 means 0; a flag is 0 or 1 */
   char name[RL_ADDRESS_NAME_MAX + 1]; /* for people, without secrets */
 } rl_address;
 

@@ -29,8 +29,7 @@ void rl_login_wipe(rl_login *login) {
   memset(login, 0, sizeof *login);
 }
 
-/* Returns NULL if out of memory. */
-static char *rl_login_copy(const void *bytes, size_t length) {
+char *rl_login_copy(const void *bytes, size_t length) {
   char *copy = malloc(length + 1);
   if (copy != NULL) {
     memcpy(copy, bytes, length);

@@ -26,19 +26,15 @@
 #define RL_OPTION_LENGTH_SECRET(structure, field) offsetof(structure, field##_length)
 #define RL_OPTION_LENGTH_FUNCTION(structure, field) offsetof(structure, field##_data)
 
-/*
- * The words of the choice, in the order of its numbers from 1. The only choice is the TLS version.
- */
-#define RL_OPTION_WORDS_DURATION NULL
-#define RL_OPTION_WORDS_COUNT NULL
-#define RL_OPTION_WORDS_FACTOR NULL
-#define RL_OPTION_WORDS_FLAG NULL
-#define RL_OPTION_WORDS_CHOICE "1.2|1.3"
-#define RL_OPTION_WORDS_TEXT NULL
-#define RL_OPTION_WORDS_BYTES NULL
-#define RL_OPTION_WORDS_LABEL NULL
-#define RL_OPTION_WORDS_SECRET NULL
-#define RL_OPTION_WORDS_FUNCTION NULL
+/* The size of a field. It does not compile if the kind has another size. */
+#define RL_OPTION_KIND_SIZE(kind, name, type) RL_OPTION_SIZE_##kind = sizeof(type),
+enum { RL_OPTION_KINDS(RL_OPTION_KIND_SIZE) };
+#define RL_OPTION_SIZE(structure, kind, field)                                                     \
+  sizeof(                                                                                          \
+      char[sizeof(((structure *)0)->field) == RL_OPTION_SIZE_##kind ? RL_OPTION_SIZE_##kind : -1])
+
+/* The words of a CHOICE, in the order of its numbers from 1. The only one is the TLS version. */
+#define RL_OPTION_WORDS(kind) (RL_OPTION_##kind == RL_OPTION_CHOICE ? "1.2|1.3" : NULL)
 
 #define RL_OPTION_ROW(structure, name, kind, field, low, high, also, fallback, must)               \
   {#name,                                                                                          \
@@ -47,12 +43,12 @@
    RL_OPTION_##kind,                                                                               \
    also,                                                                                           \
    offsetof(structure, field),                                                                     \
-   sizeof(((structure *)0)->field),                                                                \
+   RL_OPTION_SIZE(structure, kind, field),                                                         \
    RL_OPTION_LENGTH_##kind(structure, field),                                                      \
    low,                                                                                            \
    high,                                                                                           \
    (double)(fallback),                                                                             \
-   RL_OPTION_WORDS_##kind},
+   RL_OPTION_WORDS(kind)},
 #define RL_OPTION_LOCK_ROW(name, kind, field, low, high, also, fallback, must)                     \
   RL_OPTION_ROW(redlock_options, name, kind, field, low, high, also, fallback, must)
 #define RL_OPTION_CLIENT_ROW(name, kind, field, low, high, also, must)                             \
@@ -70,31 +66,9 @@ const rl_option_table rl_options_of_client = {
     RL_OPTION_TABLE(rl_option_client_rows, redlock_settings)};
 const rl_option_table rl_options_of_node = {RL_OPTION_TABLE(rl_option_node_rows, redlock_node)};
 
-/* The size of a field fits its kind. */
-#define RL_OPTION_SIZE_DURATION sizeof(redlock_duration)
-#define RL_OPTION_SIZE_COUNT sizeof(int)
-#define RL_OPTION_SIZE_FACTOR sizeof(double)
-#define RL_OPTION_SIZE_FLAG sizeof(int)
-#define RL_OPTION_SIZE_CHOICE sizeof(int)
-#define RL_OPTION_SIZE_TEXT sizeof(char *)
-#define RL_OPTION_SIZE_LABEL sizeof(char *)
-#define RL_OPTION_SIZE_BYTES sizeof(void *)
-#define RL_OPTION_SIZE_SECRET sizeof(char *)
-#define RL_OPTION_SIZE_FUNCTION sizeof(void (*)(void))
-#define RL_OPTION_CHECK(structure, kind, field)                                                    \
-  static_assert(sizeof(((structure *)0)->field) == RL_OPTION_SIZE_##kind, #field);
-#define RL_OPTION_LOCK_CHECK(name, kind, field, low, high, also, fallback, must)                   \
-  RL_OPTION_CHECK(redlock_options, kind, field)
-#define RL_OPTION_CLIENT_CHECK(name, kind, field, low, high, also, must)                           \
-  RL_OPTION_CHECK(redlock_settings, kind, field)
-#define RL_OPTION_NODE_CHECK(name, kind, field, low, high, also, must)                             \
-  RL_OPTION_CHECK(redlock_node, kind, field)
-RL_OPTIONS_OF_LOCK(RL_OPTION_LOCK_CHECK)
-RL_OPTIONS_OF_CLIENT(RL_OPTION_CLIENT_CHECK)
-RL_OPTIONS_OF_NODE(RL_OPTION_NODE_CHECK)
 const char *rl_option_kind_name(rl_option_kind kind) {
   switch (kind) {
-#define RL_OPTION_KIND_NAME(value, name)                                                           \
+#define RL_OPTION_KIND_NAME(value, name, type)                                                     \
   case RL_OPTION_##value:                                                                          \
     return #name;
     RL_OPTION_KINDS(RL_OPTION_KIND_NAME)
@@ -113,7 +87,8 @@ static bool rl_option_is_zero(const void *memory, size_t length) {
   return true;
 }
 
-bool rl_option_is_set(const rl_option *row, const void *of) {
+/* Returns true if the field of |row| in |of| is not 0. */
+static bool rl_option_is_set(const rl_option *row, const void *of) {
   return !rl_option_is_zero((const char *)of + row->offset, row->size);
 }
 
@@ -239,18 +214,10 @@ static char *rl_option_copy_bytes(const rl_option *row, const void *of) {
   const char *from;
   size_t length = rl_option_length(row, of);
   memcpy(&from, (const char *)of + row->offset, sizeof from);
-  if (from == NULL) {
-    return NULL;
-  }
-  if (row->kind != RL_OPTION_BYTES && length == 0) {
+  if (from != NULL && row->kind != RL_OPTION_BYTES && length == 0) {
     length = strlen(from);
   }
-  char *copy = malloc(length + 1);
-  if (copy != NULL) {
-    memcpy(copy, from, length);
-    copy[length] = '\0';
-  }
-  return copy;
+  return from == NULL ? NULL : rl_login_copy(from, length);
 }
 
 bool rl_option_copy(const rl_option_table *table, void *copy, const void *of) {

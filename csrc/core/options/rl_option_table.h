@@ -23,7 +23,7 @@
 #define RL_OPTION_CIPHERS_MAX 1023
 
 /*
- * Kinds of fields: the C type and the Lua type. X(kind, name). 0 or NULL means "not set".
+ * Kinds of fields: the C type and the Lua type. X(kind, name, C type). 0 or NULL means "not set".
  *   DURATION  redlock_duration, in microseconds; a number of milliseconds
  *   COUNT     int; an integer
  *   FACTOR    double below the upper bound; a number
@@ -38,17 +38,17 @@
  *   FUNCTION  a function, with its argument in the field NAME_data; a function
  */
 #define RL_OPTION_KINDS(X)                                                                         \
-  X(DURATION, duration)                                                                            \
-  X(COUNT, count)                                                                                  \
-  X(FACTOR, factor)                                                                                \
-  X(FLAG, flag)                                                                                    \
-  X(CHOICE, choice)                                                                                \
-  X(TEXT, text)                                                                                    \
-  X(BYTES, bytes)                                                                                  \
-  X(LABEL, label)                                                                                  \
-  X(SECRET, secret)                                                                                \
-  X(FUNCTION, function)
-#define RL_OPTION_KIND(kind, name) RL_OPTION_##kind,
+  X(DURATION, duration, redlock_duration)                                                          \
+  X(COUNT, count, int)                                                                             \
+  X(FACTOR, factor, double)                                                                        \
+  X(FLAG, flag, int)                                                                               \
+  X(CHOICE, choice, int)                                                                           \
+  X(TEXT, text, const char *)                                                                      \
+  X(BYTES, bytes, const void *)                                                                    \
+  X(LABEL, label, const char *)                                                                    \
+  X(SECRET, secret, const char *)                                                                  \
+  X(FUNCTION, function, void (*)(void))
+#define RL_OPTION_KIND(kind, name, type) RL_OPTION_##kind,
 typedef enum rl_option_kind { RL_OPTION_KINDS(RL_OPTION_KIND) } rl_option_kind;
 
 const char *rl_option_kind_name(rl_option_kind kind);
@@ -98,7 +98,7 @@ const char *rl_option_kind_name(rl_option_kind kind);
     "from 1 to 1024, or REDLOCK_PERMITS_NONE")
 
 /*
- * Settings of a node, which default to those of its client. rl_address has a field for each.
+ * Settings of a node, which default to those of its client: rl_address_inherit() resolves each.
  * X(name, kind, field, lowest, highest, further values, sentence).
  */
 #define RL_OPTIONS_INHERITED(X)                                                                    \
@@ -179,9 +179,6 @@ typedef struct rl_option_table {
 extern const rl_option_table rl_options_of_lock;
 extern const rl_option_table rl_options_of_client;
 extern const rl_option_table rl_options_of_node;
-
-/* Returns true if the field of |row| in |of| is not 0. */
-bool rl_option_is_set(const rl_option *row, const void *of);
 
 /* Returns NULL, or a static sentence with the first fault of the struct |of|. */
 const char *rl_option_wrong(const rl_option_table *table, const void *of);

@@ -15,7 +15,6 @@
 #define RL_OPTIONS_VALUE_DURATION(fallback) (fallback)
 #define RL_OPTIONS_VALUE_COUNT(fallback) (fallback)
 #define RL_OPTIONS_VALUE_FLAG(fallback) (fallback)
-#define RL_OPTIONS_VALUE_CHOICE(fallback) (fallback)
 #define RL_OPTIONS_VALUE_FACTOR(fallback) (fallback)
 #define RL_OPTIONS_VALUE_LABEL(fallback)                                                           \
   { .length = (fallback) }
@@ -27,16 +26,11 @@ void rl_options_default(rl_options *options) {
   *options = rl_options_defaults;
 }
 
-static bool rl_options_equal_labels(const rl_label *a, const rl_label *b) {
-  return a->length == b->length && memcmp(a->text, b->text, a->length) == 0;
-}
-
 #define RL_OPTIONS_EQUAL_DURATION(a, b) ((a) == (b))
 #define RL_OPTIONS_EQUAL_COUNT(a, b) ((a) == (b))
 #define RL_OPTIONS_EQUAL_FLAG(a, b) ((a) == (b))
-#define RL_OPTIONS_EQUAL_CHOICE(a, b) ((a) == (b))
 #define RL_OPTIONS_EQUAL_FACTOR(a, b) ((a) == (b))
-#define RL_OPTIONS_EQUAL_LABEL(a, b) rl_options_equal_labels(&(a), &(b))
+#define RL_OPTIONS_EQUAL_LABEL(a, b) (strcmp((a).text, (b).text) == 0)
 
 bool rl_options_equal(const rl_options *a, const rl_options *b) {
 #define RL_OPTIONS_EQUAL(name, kind, field, low, high, also, fallback, must)                       \
@@ -69,7 +63,6 @@ static rl_label rl_options_over_label(rl_label above, const char *own) {
 #define RL_OPTIONS_OVER_DURATION rl_options_over_duration
 #define RL_OPTIONS_OVER_COUNT rl_options_over_number
 #define RL_OPTIONS_OVER_FLAG rl_options_over_number
-#define RL_OPTIONS_OVER_CHOICE rl_options_over_number
 #define RL_OPTIONS_OVER_FACTOR rl_options_over_factor
 
 bool rl_options_lease_is_empty(const rl_options *above, const redlock_options *own) {

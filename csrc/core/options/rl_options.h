@@ -23,7 +23,6 @@
 #define RL_OPTIONS_COUNT int
 #define RL_OPTIONS_FACTOR double
 #define RL_OPTIONS_FLAG int
-#define RL_OPTIONS_CHOICE int
 #define RL_OPTIONS_LABEL rl_label
 #define RL_OPTIONS_FIELD(name, kind, field, low, high, also, fallback, must)                       \
   RL_OPTIONS_##kind field;
