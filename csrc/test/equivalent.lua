@@ -80,7 +80,7 @@ return {
   { "rl_handover_read", "> to >=", why = "no text is that long" },
   { "rl_handover_read", "< to <=", why = "a lease has a token, too" },
   -- csrc/core/operator/rl_inspect.c
-  { "rl_inspect_ttl", "> to >=", 2, why = "no whole number of milliseconds is that" },
+  { "rl_inspect_ttl", "< to <=", why = "no whole number of milliseconds is that" },
   -- csrc/core/lease/rl_backfill.c
   { "rl_backfill_begin", "<= to <",
     why = "rl_backfill_lock() looks itself; an outstanding reply brings it back when it arrives" },
@@ -151,7 +151,6 @@ return {
   { "rl_reply_string", "> to >=", why = "cut to the length that it has" },
   { "rl_reply_in_bulk", "false to true",
     why = "hiredis has no reply begun only while it has no byte, and no byte is too large in either case" },
-  { "rl_reply_too_large", "< to <=", why = "the NUL that ends the bytes of hiredis is no digit" },
   { "rl_reply_names_command", "false to true",
     why = "hiredis has no reply begun only while it has no byte, and no byte is too large in either case" },
   -- csrc/core/wire/rl_resource.c

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/rl_word.h"
+
 const char *rl_doctor_node_find(const rl_doctor_node *node, const char *name, size_t *length) {
   size_t name_length = strlen(name);
   const char *word = node->answered ? node->said : "";
@@ -40,20 +42,9 @@ bool rl_doctor_node_is(const rl_doctor_node *node, const char *name, const char 
   return reported != NULL && length == strlen(value) && memcmp(reported, value, length) == 0;
 }
 
-bool rl_doctor_digits(const char *digits, size_t length, uint64_t *number) {
-  *number = 0;
-  for (size_t i = 0; i < length; i++) {
-    if (digits[i] < '0' || digits[i] > '9') {
-      return false;
-    }
-    *number = *number * 10 + (uint64_t)(digits[i] - '0');
-  }
-  return length > 0 && length <= RL_DOCTOR_DIGITS_MAX;
-}
-
 bool rl_doctor_node_number(const rl_doctor_node *node, const char *name, uint64_t *number) {
   size_t length = 0;
   const char *reported = rl_doctor_node_find(node, name, &length);
-  return reported != NULL && length <= RL_DOCTOR_DIGITS_MAX &&
-         rl_doctor_digits(reported, length, number);
+  return reported != NULL && length > 0 && rl_word_decimal(reported, length, number) == length &&
+         *number <= RL_NUMBER_MAX;
 }

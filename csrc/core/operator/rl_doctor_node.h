@@ -14,7 +14,6 @@
 #include "wire/rl_reply.h"
 
 #define RL_DOCTOR_WORD_MAX 64 /* bytes of a value, cut by the script */
-#define RL_DOCTOR_DIGITS_MAX 16
 
 /* The answer of one node, and how the client connects to it. */
 typedef struct rl_doctor_node {
@@ -68,12 +67,7 @@ const char *rl_doctor_node_value(const rl_doctor_node *node, const char *name,
 bool rl_doctor_node_is(const rl_doctor_node *node, const char *name, const char *value);
 
 /*
- * Sets |*number| to the node's number under |name|, of at most RL_DOCTOR_DIGITS_MAX digits. Returns
- * false if the node reported none.
+ * Sets |*number| to the node's number under |name|. Returns false if the node reported none.
  */
 bool rl_doctor_node_number(const rl_doctor_node *node, const char *name, uint64_t *number);
-
-/* Sets |*number| to the number of those digits. Returns false if they are none. */
-bool rl_doctor_digits(const char *digits, size_t length, uint64_t *number);
-
 #endif

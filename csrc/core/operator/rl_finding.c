@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/rl_word.h"
 #include "node/rl_native.h"
 #include "wire/rl_command.h"
 
@@ -601,13 +602,14 @@ static void rl_finding_check_endless(rl_finding_search *search, const rl_doctor_
 /* Returns the first number of the version; 0 if it is not known. */
 static uint64_t rl_finding_major(const rl_doctor_node *node, const char **product) {
   char version[RL_DOCTOR_WORD_MAX + 1];
-  uint64_t major = 0;
+  uint64_t major;
   *product = "Valkey";
   if (rl_doctor_node_value(node, "valkey", version)[0] == '\0') {
     *product = "Redis";
     (void)rl_doctor_node_value(node, "version", version);
   }
-  return rl_doctor_digits(version, strcspn(version, "."), &major) ? major : 0;
+  size_t digits = rl_word_decimal(version, strlen(version), &major);
+  return version[digits] == '.' || version[digits] == '\0' ? major : 0;
 }
 
 static void rl_finding_check_version(rl_finding_search *search, const rl_doctor_node *node) {

@@ -20,9 +20,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/rl_word.h"
 #include "operator/rl_ask.h"
-
-#define RL_INSPECT_FENCE_MAX ((uint64_t)9007199254740991u) /* as in the script TAKE */
 
 /*
  * The answer is one string: "type ttl", and the value of a string that can be a token. Behind the
@@ -78,18 +77,15 @@ static size_t rl_inspect_word(char *word, size_t size, const char *bytes, size_t
  * INSP-5. Cuts "/counter" off |word|. Returns the fencing token; 0 if there is none, or no number.
  */
 static uint64_t rl_inspect_fence(char *word) {
-  char *digit = strchr(word, '/');
-  uint64_t fence = 0;
-  if (digit == NULL) {
+  char *slash = strchr(word, '/');
+  uint64_t fence;
+  if (slash == NULL) {
     return 0;
   }
-  for (*digit++ = '\0'; *digit != '\0'; digit++) {
-    if (*digit < '0' || *digit > '9' || fence > RL_INSPECT_FENCE_MAX / 10) {
-      return 0;
-    }
-    fence = fence * 10 + (uint64_t)(*digit - '0');
-  }
-  return fence <= RL_INSPECT_FENCE_MAX ? fence : 0;
+  *slash = '\0';
+  size_t length = strlen(slash + 1);
+  bool valid = rl_word_decimal(slash + 1, length, &fence) == length && fence <= RL_NUMBER_MAX;
+  return valid ? fence : 0;
 }
 
 /*
@@ -97,14 +93,11 @@ static uint64_t rl_inspect_fence(char *word) {
  * expire.
  */
 static redlock_duration rl_inspect_ttl(const char *word) {
-  redlock_duration ttl_us = 0;
-  for (; *word != '\0'; word++) {
-    if (*word < '0' || *word > '9' || ttl_us > REDLOCK_NEVER / 100) {
-      return REDLOCK_NEVER;
-    }
-    ttl_us = ttl_us * 10 + (redlock_duration)(*word - '0') * REDLOCK_MILLISECONDS;
-  }
-  return ttl_us;
+  size_t length = strlen(word);
+  uint64_t ttl_ms;
+  bool valid = rl_word_decimal(word, length, &ttl_ms) == length &&
+               ttl_ms < REDLOCK_NEVER / REDLOCK_MILLISECONDS;
+  return valid ? ttl_ms * REDLOCK_MILLISECONDS : REDLOCK_NEVER;
 }
 
 /* INSP-2. Reads "type ttl", or "string ttl value". */

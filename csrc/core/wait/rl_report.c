@@ -10,13 +10,13 @@
 
 #include <string.h>
 
+#include "base/rl_word.h"
 #include "lock/rl_round.h"
 #include "node/rl_link_queue.h"
 #include "wait/rl_notify.h"
 #include "wait/rl_ticket.h"
 
-#define RL_REPORT_DIGITS_MAX 18 /* of an answer with a label */
-#define RL_REPORT_PAYLOAD 8     /* digits of the ticket's id in a message; the key follows */
+#define RL_REPORT_PAYLOAD 8 /* digits of the ticket's id in a message; the key follows */
 
 /* ------------------------------------------------------------------------------------ replies */
 
@@ -73,14 +73,13 @@ static bool rl_report_read_answer(const rl_node *node, redlock_time now_us, rl_s
   *answer = reply->integer;
   bool places = script == RL_SCRIPT_ENQUEUE_ALL;
   if (reply->type == RL_REPLY_STRING && (places || script == RL_SCRIPT_ENQUEUE_LABEL)) {
-    for (*answer = 0; digits < reply->length && digits < RL_REPORT_DIGITS_MAX &&
-                      reply->bytes[digits] >= '0' && reply->bytes[digits] <= '9';
-         digits++) {
-      *answer = *answer * 10 + (reply->bytes[digits] - '0');
-    }
-    if (digits == 0 || digits == reply->length || reply->bytes[digits] != ':') {
+    uint64_t number;
+    digits = rl_word_decimal(reply->bytes, reply->length, &number);
+    if (digits == 0 || number > RL_NUMBER_MAX || digits == reply->length ||
+        reply->bytes[digits] != ':') {
       return false;
     }
+    *answer = (long long)number;
   } else if (reply->type != RL_REPLY_INTEGER || reply->integer < 0) {
     return false;
   }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rl_word.h"
 #include "lock/rl_lock.h"
 #include "node/rl_link_queue.h"
 
@@ -157,10 +158,8 @@ void rl_ticket_note_places(rl_ticket *ticket, redlock_time now_us, unsigned node
                            size_t length) {
   rl_ticket_places *places = &ticket->places[node];
   uint32_t bit = (uint32_t)1 << node;
-  unsigned reserved = 0;
-  for (size_t i = 0; i < length && text[i] >= '0' && text[i] <= '9' && reserved < 256; i++) {
-    reserved = reserved * 10 + (unsigned)(text[i] - '0');
-  }
+  uint64_t reserved;
+  (void)rl_word_decimal(text, length, &reserved);
   places->reserved = (uint8_t)(reserved & ((1u << ticket->base->count) - 1));
   ticket->reserved = places->reserved != 0 ? ticket->reserved | bit : ticket->reserved & ~bit;
   if (places->reserved != 0) {

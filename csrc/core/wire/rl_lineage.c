@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/rl_sha1.h"
+#include "base/rl_word.h"
 
 #define RL_LINEAGE_WORDS 5
 #define RL_LINEAGE_LIST_DIGITS 16
@@ -124,19 +125,14 @@ static bool rl_lineage_word(const char **at, char *word, size_t size) {
   return true;
 }
 
+/* Reads the number at |*at|, and moves |*at| behind the next space, or returns false. */
 static bool rl_lineage_number(const char **at, uint64_t *number) {
-  char digits[24];
-  *number = 0;
-  if (!rl_lineage_word(at, digits, sizeof digits)) {
+  size_t length = rl_word_decimal(*at, strlen(*at), number);
+  if (length == 0 || (*at)[length] != ' ' || *number > RL_NUMBER_MAX) {
     return false;
   }
-  for (const char *digit = digits; *digit != '\0'; digit++) {
-    if (*digit < '0' || *digit > '9' || *number > RL_NUMBER_MAX / 10) {
-      return false;
-    }
-    *number = *number * 10 + (uint64_t)(*digit - '0');
-  }
-  return *number <= RL_NUMBER_MAX;
+  *at += length + 1;
+  return true;
 }
 
 /* Reads the run_id, "?" if the server has none, followed by its replication history. */

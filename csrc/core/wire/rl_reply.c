@@ -12,6 +12,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/rl_word.h"
+
 #if HIREDIS_MAJOR >= 1
 typedef size_t rl_reply_count;
 #else
@@ -196,17 +198,10 @@ static bool rl_reply_too_large(const redisReader *reader) {
   if (!rl_reply_in_bulk(reader)) {
     return held > RL_REPLY_LINE_MAX;
   }
-  size_t announced = 0;
-  size_t i = 0;
-  while (i < held && bytes[i] >= '0' && bytes[i] <= '9') {
-    announced = announced * 10 + (size_t)(bytes[i] - '0');
-    if (announced > RL_REPLY_BULK_MAX) {
-      return true;
-    }
-    i++;
-  }
-  bool announcing = i == held; /* The line with the length is incomplete. */
-  return held > (announcing ? RL_REPLY_LINE_MAX : RL_REPLY_BULK_MAX + RL_REPLY_LINE_MAX);
+  uint64_t announced;
+  bool announcing = rl_word_decimal(bytes, held, &announced) == held; /* Its line is incomplete. */
+  return announced > RL_REPLY_BULK_MAX ||
+         held > (announcing ? RL_REPLY_LINE_MAX : RL_REPLY_BULK_MAX + RL_REPLY_LINE_MAX);
 }
 
 /*

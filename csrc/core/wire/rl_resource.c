@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rl_word.h"
 #include "wire/rl_command.h"
 #include "wire/rl_lineage.h"
 
@@ -80,16 +81,15 @@ rl_resource *rl_resource_new_slot(const rl_resource *base, unsigned slot) {
 unsigned rl_resource_parse_slot(const void *name, size_t length, size_t *base_length) {
   const char *bytes = name;
   size_t at = length;
-  unsigned slot = 0, unit = 1;
-  for (; at > 0 && length - at < RL_RESOURCE_SUFFIX_MAX && bytes[at - 1] >= '0' &&
-         bytes[at - 1] <= '9';
-       at--, unit *= 10) {
-    slot += unit * (unsigned)(bytes[at - 1] - '0');
+  uint64_t slot = 0;
+  while (at > 0 && length - at < RL_RESOURCE_SUFFIX_MAX && bytes[at - 1] != '/') {
+    at--;
   }
   bool named = at > 0 && at < length && bytes[at - 1] == '/' && bytes[at] != '0' &&
+               rl_word_decimal(bytes + at, length - at, &slot) == length - at &&
                slot <= REDLOCK_PERMITS_MAX;
   *base_length = named ? at - 1 : length;
-  return named ? slot : 0;
+  return named ? (unsigned)slot : 0;
 }
 
 unsigned rl_resource_slot(const rl_resource *resource) {
@@ -161,23 +161,19 @@ static bool rl_resource_has(const char *prefix, size_t prefix_length,
 
 bool rl_resource_is_reserved(const void *prefix, size_t prefix_length,
                              const redlock_resource *resource) {
-  size_t length = prefix_length + resource->length;
-  size_t behind = strlen(RL_COMMAND_COUNTER), before = strlen(RL_LINEAGE_KEY);
-  bool record =
-      rl_resource_has(prefix, prefix_length, resource, 0, RL_LINEAGE_KEY) &&
-      (length == before || rl_resource_has(prefix, prefix_length, resource, before, ":") ||
-       rl_resource_has(prefix, prefix_length, resource, 0, RL_LINEAGE_SEAL));
-  size_t kept = strlen(RL_COMMAND_RESERVED);
-  size_t queue = strlen(RL_COMMAND_QUEUE), wait = strlen(RL_COMMAND_WAIT);
-  bool counter = length >= behind && rl_resource_has(prefix, prefix_length, resource,
-                                                     length - behind, RL_COMMAND_COUNTER);
-  return record || counter ||
-         (length >= wait &&
-          rl_resource_has(prefix, prefix_length, resource, length - wait, RL_COMMAND_WAIT)) ||
-         (length >= kept &&
-          rl_resource_has(prefix, prefix_length, resource, length - kept, RL_COMMAND_RESERVED)) ||
-         (length >= queue &&
-          rl_resource_has(prefix, prefix_length, resource, length - queue, RL_COMMAND_QUEUE));
+  static const char *const suffixes[] = {RL_COMMAND_COUNTER, RL_COMMAND_QUEUE, RL_COMMAND_WAIT,
+                                         RL_COMMAND_RESERVED};
+  size_t length = prefix_length + resource->length, record = strlen(RL_LINEAGE_KEY);
+  for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+    size_t suffix = strlen(suffixes[i]);
+    if (length >= suffix &&
+        rl_resource_has(prefix, prefix_length, resource, length - suffix, suffixes[i])) {
+      return true;
+    }
+  }
+  return rl_resource_has(prefix, prefix_length, resource, 0, RL_LINEAGE_KEY) &&
+         (length == record || rl_resource_has(prefix, prefix_length, resource, record, ":") ||
+          rl_resource_has(prefix, prefix_length, resource, 0, RL_LINEAGE_SEAL));
 }
 
 size_t rl_resource_size(const rl_resource *resource) {
