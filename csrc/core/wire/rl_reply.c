@@ -35,9 +35,7 @@ static void rl_reply_clear(rl_reply *reply, rl_reply_type type) {
 /* An element of an array does not change the type of the reply. */
 static rl_reply *rl_reply_begin(const redisReadTask *task, rl_reply_type type) {
   rl_reply *reply = &rl_reply_of(task)->reply;
-  if (task->parent == NULL) {
-    rl_reply_clear(reply, type);
-  }
+  reply->type = task->parent == NULL ? type : reply->type;
   return reply;
 }
 
@@ -53,15 +51,11 @@ static void rl_reply_message(rl_reply *reply, const redisReadTask *task, const c
   }
 }
 
-/* Returns true if the string can answer a command of the library. */
-static bool rl_reply_is_short(const redisReadTask *task, size_t length) {
-  return task->type == REDIS_REPLY_STRING && length <= RL_REPLY_BYTES_MAX;
-}
-
 static void *rl_reply_string(const redisReadTask *task, char *text, size_t length) {
+  bool answers = task->type == REDIS_REPLY_STRING && length <= RL_REPLY_BYTES_MAX;
   rl_reply_type type = task->type == REDIS_REPLY_STATUS  ? RL_REPLY_STATUS
                        : task->type == REDIS_REPLY_ERROR ? RL_REPLY_ERROR
-                       : rl_reply_is_short(task, length) ? RL_REPLY_STRING
+                       : answers                         ? RL_REPLY_STRING
                                                          : RL_REPLY_OTHER;
   rl_reply *reply = rl_reply_begin(task, type);
   if (task->parent != NULL && task->parent->parent == NULL && task->type == REDIS_REPLY_STRING) {
@@ -110,34 +104,17 @@ static void *rl_reply_nil(const redisReadTask *task) {
   return rl_reply_begin(task, RL_REPLY_NIL);
 }
 
-#if HIREDIS_MAJOR >= 1
-static void *rl_reply_double(const redisReadTask *task, double number, char *text, size_t length) {
-  (void)number;
-  (void)text;
-  (void)length;
-  return rl_reply_begin(task, RL_REPLY_OTHER);
-}
-
-static void *rl_reply_bool(const redisReadTask *task, int value) {
-  (void)value;
-  return rl_reply_begin(task, RL_REPLY_OTHER);
-}
-#endif
-
 static void rl_reply_free(void *reply) {
   (void)reply; /* part of the reader */
 }
 
+/* hiredis creates doubles and booleans, which answer no command, without a function. */
 int rl_reply_open(rl_reply_reader *reader) {
   memset(reader, 0, sizeof *reader);
   reader->functions.createString = rl_reply_string;
   reader->functions.createArray = rl_reply_array;
   reader->functions.createInteger = rl_reply_integer;
   reader->functions.createNil = rl_reply_nil;
-#if HIREDIS_MAJOR >= 1
-  reader->functions.createDouble = rl_reply_double;
-  reader->functions.createBool = rl_reply_bool;
-#endif
   reader->functions.freeObject = rl_reply_free;
   reader->reader = redisReaderCreateWithFunctions(&reader->functions);
   if (reader->reader == NULL) {
@@ -242,6 +219,9 @@ int rl_reply_next(rl_reply_reader *reader, const char **reason) {
   }
   if (rl_reply_is_between(reader->reader)) {
     return 0;
+  }
+  if (reader->reader->ridx < 0) {
+    rl_reply_clear(&reader->reply, RL_REPLY_OTHER);
   }
   if (redisReaderGetReply(reader->reader, &object) != REDIS_OK) {
     *reason = reader->refused ? "the reply is too large"
