@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #endif
 
-#include "cli_descendants.h"
+#include "cli_processes.h"
 #include "cli_system.h"
 
 /*
@@ -100,11 +100,11 @@ static void cli_command_outlive(const cli_command *command) {
   /* The kernel has sent the command its signal. */
   size_t living;
   unsigned kills = 0; /* counted, not timed: this process may be stopped beyond any time */
-  (void)cli_mark_signal(command->mark, command->pid, number);
+  (void)cli_processes_signal_marked(command->mark, command->pid, number);
   cli_command_pause(kill_us);
   do {
     number = redlock_now() >= kill_us ? SIGKILL : 0;
-    living = cli_mark_signal(command->mark, 0, number);
+    living = cli_processes_signal_marked(command->mark, 0, number);
     kills += number == SIGKILL;
     cli_command_pause(number == 0 ? kill_us : REDLOCK_NEVER);
   } while (living > 0 && kills < CLI_CANARY_KILLS);
@@ -223,7 +223,7 @@ int cli_command_start(cli_command *command) {
     command->pid = 0;
     return error;
   }
-  command->began = cli_descendants_began(command->pid);
+  command->began = cli_processes_began(command->pid);
   return 0;
 }
 
@@ -241,7 +241,7 @@ void cli_command_reap(cli_command *command) {
 }
 
 size_t cli_command_signal(const cli_command *command, int number) {
-  return cli_descendants_signal(command->pid, command->began, command->canary, number);
+  return cli_processes_signal(command->pid, command->began, command->canary, number);
 }
 
 void cli_command_end(cli_command *command) {

@@ -24,8 +24,8 @@
 #include <sys/types.h>
 
 #include "cli_loop.h"
-#include "cli_mark.h"
 #include "cli_options.h"
+#include "cli_processes.h"
 
 typedef struct cli_command {
   const cli_loop *loop;

@@ -101,7 +101,7 @@ int cli_run_start(cli_run_state *run, const cli_settings *settings, cli_loop *lo
                                      .deadline_us = redlock_now() + redlock_lock_remaining(lock),
                                      .death = cli_run_death(settings),
                                      .kill_after_us = settings->kill_after_us}};
-  cli_mark_make(run->command.mark);
+  cli_processes_make_mark(run->command.mark);
   int error = cli_run_set_environment(run) ? cli_command_start(&run->command) : ENOMEM;
   if (error == 0) {
     return -1;
