@@ -35,7 +35,6 @@ enum { CLI_ON_LOST_TERM, CLI_ON_LOST_WARN };
 /* A text that the settings own. */
 typedef struct cli_text {
   struct cli_text *next;
-  size_t size;
   char bytes[];
 } cli_text;
 

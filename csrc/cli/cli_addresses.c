@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "cli.h"
-#include "cli_system.h"
 
 #define CLI_FILE_MAX ((size_t)65536)
 #define CLI_SPACES " \t\r\n"
@@ -60,7 +59,6 @@ static char *cli_addresses_room(cli_settings *settings, size_t size) {
     return NULL;
   }
   room->next = settings->texts;
-  room->size = size;
   settings->texts = room;
   return room->bytes;
 }
@@ -119,7 +117,6 @@ void cli_addresses_free(cli_settings *settings) {
   while (settings->texts != NULL) {
     cli_text *text = settings->texts;
     settings->texts = text->next;
-    cli_wipe(text->bytes, text->size);
     free(text);
   }
 }

@@ -6,6 +6,7 @@
 #include "cli_command.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -17,7 +18,6 @@
 #endif
 
 #include "cli_processes.h"
-#include "cli_system.h"
 
 /*
  * Ends the canary. Its number is above those of the signals that the loop takes: of several pending
@@ -27,6 +27,16 @@
 /* CMD-2. Pause between two looks at the processes, and the looks that send SIGKILL. */
 #define CLI_CANARY_PAUSE_MS 50
 #define CLI_CANARY_KILLS 100
+
+/* Opens a pipe from ends[1] to ends[0] that no program of a child gets. */
+static bool cli_command_pipe(int ends[static 2]) {
+#if defined(__APPLE__)
+  return pipe(ends) == 0 && fcntl(ends[0], F_SETFD, FD_CLOEXEC) == 0 &&
+         fcntl(ends[1], F_SETFD, FD_CLOEXEC) == 0;
+#else
+  return pipe2(ends, O_CLOEXEC) == 0;
+#endif
+}
 
 /* In a child: restores the dispositions of our parent. */
 static void cli_command_restore(const cli_loop *loop) {
@@ -139,7 +149,7 @@ static void cli_command_add_canary(cli_command *command) {
   int ends[2];
   command->canary_shot = command->canary_gone = false;
   command->canary = 0;
-  if (!cli_pipe(ends)) {
+  if (!cli_command_pipe(ends)) {
     return;
   }
   pid_t pid = cli_command_fork(&before);
@@ -195,7 +205,7 @@ int cli_command_start(cli_command *command) {
   int error = 0;
   sigset_t before;
   pid_t parent = getpid();
-  if (!cli_pipe(ends) || !cli_pipe(canary)) {
+  if (!cli_command_pipe(ends) || !cli_command_pipe(canary)) {
     return errno;
   }
 #ifdef __linux__
@@ -266,8 +276,4 @@ bool cli_command_shared_signal(cli_command *command) {
     cli_command_add_canary(command);
   }
   return shared;
-}
-
-bool cli_command_lacks_canary(const cli_command *command) {
-  return command->pid > 0 && command->canary_gone;
 }

@@ -40,7 +40,7 @@ typedef struct cli_command {
   unsigned long long began;
   pid_t canary;     /* 0 if there is none */
   bool canary_shot; /* a signal has ended it, and the command has got that as well */
-  bool canary_gone; /* it has ended, and no other was tried */
+  bool canary_gone; /* a signal has ended it, also SIGKILL, and no other was tried */
 } cli_command;
 
 /*
@@ -60,9 +60,6 @@ size_t cli_command_signal(const cli_command *command, int number);
 
 /* Returns true if the command has got the signals as well that came since the last call. */
 bool cli_command_shared_signal(cli_command *command);
-
-/* Returns true if a signal has ended the canary, also SIGKILL. It may have hit nothing else. */
-bool cli_command_lacks_canary(const cli_command *command);
 
 /* Ends the canary. */
 void cli_command_end(cli_command *command);

@@ -224,7 +224,8 @@ static void cli_run_take_signal(cli_run_state *run, int number, redlock_time now
     run->came |= (uint64_t)1 << number;
     run->came_late |= run->stopping ? (uint64_t)1 << number : 0;
   }
-  if (came || cli_command_lacks_canary(&run->command)) {
+  /* What has ended the canary may have hit nothing else. */
+  if (came || (run->command.pid > 0 && run->command.canary_gone)) {
     run->pass_us = cli_run_earlier(run->pass_us, now_us + CLI_RUN_GATHER_US);
   }
 }

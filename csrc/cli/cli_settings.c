@@ -9,7 +9,6 @@
 
 #include "cli.h"
 #include "cli_output.h"
-#include "cli_system.h"
 
 #define CLI_KILL_AFTER_US (5 * REDLOCK_SECONDS)
 
@@ -195,7 +194,6 @@ size_t cli_quorum(const cli_settings *settings, size_t nodes) {
 }
 
 void cli_settings_free(cli_settings *settings) {
-  cli_wipe(settings->key_password, sizeof settings->key_password);
   cli_addresses_free(settings);
   cli_line_free(&settings->line);
 }
