@@ -29,30 +29,24 @@ enum {
   CLI_SIGNAL = 256 /* CLI_SIGNAL + n: the process ends itself by signal n */
 };
 
-/* Values of --on-lost. */
-enum { CLI_ON_LOST_TERM, CLI_ON_LOST_WARN };
-
-/* A text that the settings own. */
-typedef struct cli_text {
-  struct cli_text *next;
-  char bytes[];
-} cli_text;
+#define CLI_TEXTS_MAX 65536
 
 struct cli_settings {
   const char *nodes[REDLOCK_NODES_MAX]; /* addresses, in the command line or in |texts| */
   size_t node_count;
-  cli_text *texts;
-  redlock_settings client; /* its |options| are the next field */
+  size_t texts_length;
+  char texts[CLI_TEXTS_MAX + 1]; /* addresses of files or of the environment */
+  redlock_settings client;       /* its |options| are the next field */
   redlock_options options;
-  redlock_duration kill_after_us; /* of run */
-  int on_lost;                    /* of run; CLI_ON_LOST_... */
-  bool strict;                    /* of run */
+  redlock_duration kill_after_us; /* of run and lead */
+  redlock_duration interval_us;   /* of watch */
+  redlock_duration duration_us;   /* of bench */
+  bool warn;                      /* of run: --on-lost=warn */
+  int strict;                     /* of run and lead; a flag is REDLOCK_YES or 0 */
+  int keys;                       /* of doctor: searches keys */
+  int ctdb;                       /* of hold: follows CTDB's protocol */
+  int quiet, verbose, json;
   int taken_status;
-  bool keys; /* of doctor: searches keys */
-  bool quiet, verbose, json;
-  bool ctdb;                    /* of hold: follows CTDB's protocol */
-  redlock_duration interval_us; /* of watch; 0 = default */
-  redlock_duration duration_us; /* of bench; 0 = default */
   cli_line line;
   char **operands;         /* of |line|: the verb's name and its operands; ended by NULL */
   char key_password[1025]; /* from a file; or empty */
@@ -62,7 +56,6 @@ struct cli_settings {
 
 /* Reads the command line and the environment. Returns -1, or the exit status after a message. */
 int cli_settings_read(cli_settings *settings, int argc, char **argv);
-void cli_settings_free(cli_settings *settings);
 
 /* Returns how many of |nodes| must grant a lock. */
 size_t cli_quorum(const cli_settings *settings, size_t nodes);
@@ -79,41 +72,8 @@ int cli_addresses_file(cli_settings *settings, const char *path);
 /* Adds those of REDLOCK_NODES if the command line names none. Returns as above. */
 int cli_addresses_environment(cli_settings *settings);
 
-void cli_addresses_free(cli_settings *settings);
-
-/* Sets a time; 0 becomes |zero_us|, or is rejected if that is 0. Returns as above. */
-int cli_value_time(redlock_duration *field_us, redlock_duration zero_us, const cli_choice *choice);
-
-/* A shorter ttl leaves nothing after the drift allowance. */
-#define CLI_TTL_MIN_US (4 * REDLOCK_MILLISECONDS)
-
-/* Sets a ttl. Returns as above. */
-int cli_value_ttl(redlock_duration *field_us, const cli_choice *choice);
-
-/* Sets a number from |least| to |most|. Returns as above. */
-int cli_value_number(int *field, const char *what, int least, int most, const cli_choice *choice);
-
-/* Rejects the value of an option: |what| says what it is not, and |rule| which rule it breaks. */
-int cli_value_reject(const cli_choice *choice, const char *what, const char *rule);
-
-/* Sets the label that the lock has without --label. */
-void cli_label_set(cli_settings *settings);
-
-/* TLS options with a text: X(code, environment variable, field of redlock_settings). */
-#define CLI_TLS_TEXTS(X)                                                                           \
-  X(TLS_CA, "REDLOCK_TLS_CA", tls_ca)                                                              \
-  X(TLS_CA_PATH, "REDLOCK_TLS_CA_PATH", tls_ca_path)                                               \
-  X(TLS_CRL, "REDLOCK_TLS_CRL", tls_crl)                                                           \
-  X(TLS_CERT, "REDLOCK_TLS_CERT", tls_cert)                                                        \
-  X(TLS_KEY, "REDLOCK_TLS_KEY", tls_key)                                                           \
-  X(TLS_SERVER_NAME, "REDLOCK_TLS_SERVER_NAME", tls_server_name)                                   \
-  X(TLS_CIPHERS, "REDLOCK_TLS_CIPHERS", tls_ciphers)
-
-/* Reads an option of TLS; each turns TLS on. Returns -1, or the exit status after a message. */
-int cli_tls_option(cli_settings *settings, cli_option_code code, const char *value);
-
-/* Reads the environment for options that the command line has not set. Returns as above. */
-int cli_tls_environment(cli_settings *settings);
+/* Reads the password of the key of TLS from the first line of a file. Returns as above. */
+int cli_tls_key_password(cli_settings *settings, const char *path);
 
 /* Loads libredlock_tls. Returns NULL after a message. */
 const redlock_transport *cli_tls_transport(void);

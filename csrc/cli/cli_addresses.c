@@ -11,7 +11,6 @@
 
 #include "cli.h"
 
-#define CLI_FILE_MAX ((size_t)65536)
 #define CLI_SPACES " \t\r\n"
 #define CLI_SEPARATORS "," CLI_SPACES
 #define CLI_SENTINELS "sentinel://"        /* begins a list of its own, with commas */
@@ -51,41 +50,35 @@ int cli_addresses_option(cli_settings *settings, char *text) {
                                                       : status;
 }
 
-/* Allocates |size| bytes that live as long as the settings. Returns NULL after a message. */
-static char *cli_addresses_room(cli_settings *settings, size_t size) {
-  cli_text *room = malloc(sizeof *room + size);
-  if (room == NULL) {
-    (void)cli_fail(CLI_SYSTEM, "out of memory");
-    return NULL;
+/*
+ * Adds the addresses of the |length| bytes that were written behind the other texts. Returns as
+ * above.
+ */
+static int cli_addresses_keep(cli_settings *settings, size_t length, const char *source,
+                              bool comments) {
+  char *text = settings->texts + settings->texts_length;
+  if (length >= sizeof settings->texts - settings->texts_length ||
+      memchr(text, '\0', length) != NULL) {
+    return cli_fail(CLI_USAGE, "%s must be a text of at most %zu bytes, with all files", source,
+                    sizeof settings->texts - 1);
   }
-  room->next = settings->texts;
-  settings->texts = room;
-  return room->bytes;
+  text[length] = '\0';
+  settings->texts_length += length + 1;
+  bool marked = strncmp(text, CLI_BYTE_ORDER_MARK, strlen(CLI_BYTE_ORDER_MARK)) == 0;
+  return cli_addresses_add(settings, text + (marked ? strlen(CLI_BYTE_ORDER_MARK) : 0), comments);
 }
 
 int cli_addresses_file(cli_settings *settings, const char *path) {
-  char *text = cli_addresses_room(settings, CLI_FILE_MAX + 1);
-  if (text == NULL) {
-    return CLI_SYSTEM;
-  }
+  size_t before = settings->node_count;
   FILE *file = fopen(path, "re");
   if (file == NULL) {
     return cli_fail(CLI_USAGE, "cannot read the nodes from %s: %m", path);
   }
-  size_t length = fread(text, 1, CLI_FILE_MAX + 1, file);
-  bool failed = ferror(file) != 0;
-  int status = failed ? cli_fail(CLI_USAGE, "cannot read the nodes from %s: %m", path) : -1;
+  size_t length = fread(settings->texts + settings->texts_length, 1,
+                        sizeof settings->texts - settings->texts_length, file);
+  int status = ferror(file) != 0 ? cli_fail(CLI_USAGE, "cannot read the nodes from %s: %m", path)
+                                 : cli_addresses_keep(settings, length, path, true);
   (void)fclose(file);
-  if (failed) {
-    return status;
-  }
-  if (length > CLI_FILE_MAX || memchr(text, '\0', length) != NULL) {
-    return cli_fail(CLI_USAGE, "%s must be a text of at most %zu bytes", path, CLI_FILE_MAX);
-  }
-  text[length] = '\0';
-  size_t before = settings->node_count;
-  bool marked = strncmp(text, CLI_BYTE_ORDER_MARK, strlen(CLI_BYTE_ORDER_MARK)) == 0;
-  status = cli_addresses_add(settings, text + (marked ? strlen(CLI_BYTE_ORDER_MARK) : 0), true);
   return status < 0 && settings->node_count == before
              ? cli_fail(CLI_USAGE, "%s names no node", path)
              : status;
@@ -93,30 +86,13 @@ int cli_addresses_file(cli_settings *settings, const char *path) {
 
 int cli_addresses_environment(cli_settings *settings) {
   const char *text = getenv("REDLOCK_NODES"); /* NOLINT(concurrency-mt-unsafe) */
-  if (settings->node_count > 0) {
-    return -1;
+  int status = -1;
+  if (settings->node_count == 0 && text != NULL) {
+    size_t size = sizeof settings->texts - settings->texts_length;
+    int length = snprintf(settings->texts + settings->texts_length, size, "%s", text);
+    status = cli_addresses_keep(settings, (size_t)length, "REDLOCK_NODES", false);
   }
-  if (text != NULL) {
-    size_t size = strlen(text) + 1;
-    char *copy = cli_addresses_room(settings, size);
-    if (copy == NULL) {
-      return CLI_SYSTEM;
-    }
-    memcpy(copy, text, size);
-    int status = cli_addresses_add(settings, copy, false);
-    if (status >= 0) {
-      return status;
-    }
-  }
-  return settings->node_count > 0
-             ? -1
-             : cli_fail(CLI_USAGE, "no nodes; use --node or --nodes-file, or set REDLOCK_NODES");
-}
-
-void cli_addresses_free(cli_settings *settings) {
-  while (settings->texts != NULL) {
-    cli_text *text = settings->texts;
-    settings->texts = text->next;
-    free(text);
-  }
+  return status < 0 && settings->node_count == 0
+             ? cli_fail(CLI_USAGE, "no nodes; use --node or --nodes-file, or set REDLOCK_NODES")
+             : status;
 }

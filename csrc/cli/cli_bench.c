@@ -13,8 +13,6 @@
 #include "cli_json.h"
 #include "cli_output.h"
 
-#define CLI_BENCH_DURATION_US (5 * REDLOCK_SECONDS)
-
 /* ------------------------------------------------------------------------------------ histogram */
 
 /*
@@ -99,15 +97,13 @@ static int cli_bench_operation(const cli_settings *settings, cli_loop *loop, red
 /* Acquires and releases until the time is over. Returns -1, or the exit status. */
 static int cli_bench_measure(const cli_settings *settings, cli_loop *loop, redlock_lock *lock,
                              cli_bench_run *run) {
-  redlock_duration limit_us =
-      settings->duration_us > 0 ? settings->duration_us : CLI_BENCH_DURATION_US;
   /* The first acquire connects, and does not count. */
   int status = cli_await(settings, loop, lock, redlock_lock_acquire_start(lock, NULL));
   if (status < 0 && redlock_lock_remaining(lock) > 0) {
     status = cli_await(settings, loop, lock, redlock_lock_release_start(lock));
   }
   redlock_time begun_us = redlock_now();
-  while (status < 0 && (run->duration_us == 0 || run->duration_us < limit_us)) {
+  while (status < 0 && (run->duration_us == 0 || run->duration_us < settings->duration_us)) {
     int error = redlock_lock_acquire_start(lock, NULL);
     status = cli_bench_operation(settings, loop, lock, error, run, &run->acquires);
     if (status < 0 && redlock_lock_remaining(lock) > 0) {

@@ -267,6 +267,5 @@ int main(int argc, char **argv) {
   }
   int status = cli_settings_read(&settings, argc, argv);
   status = status < 0 ? cli_call(&settings) : status;
-  cli_settings_free(&settings);
   return status > CLI_SIGNAL ? cli_die(status - CLI_SIGNAL) : status;
 }

@@ -6,7 +6,6 @@
 #include "cli_options.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -80,6 +79,9 @@ static int cli_scan_choice(cli_scan *scan, const cli_option *option, const char 
       return cli_reject(scan->line->verb, "missing value after", word, "");
     }
     value = *scan->next++;
+  }
+  if (scan->line->choice_count == CLI_CHOICES_MAX) {
+    return cli_fail(CLI_USAGE, "more than %d options", CLI_CHOICES_MAX);
   }
   scan->line->choices[scan->line->choice_count++] = (cli_choice){option, value};
   return -1;
@@ -163,17 +165,7 @@ int cli_line_read(cli_line *line, int argc, char **argv) {
   for (int i = 0; i < argc && argv[i] == line->title + line->title_size; i++) {
     line->title_size += strlen(argv[i]) + 1;
   }
-  /* A word has as many options as letters. */
-  size_t most = 1;
-  for (int i = 0; i < argc; i++) {
-    most += strlen(argv[i]) + 1;
-  }
-  line->choices = calloc(most, sizeof *line->choices);
-  line->operands = calloc((size_t)argc + 1, sizeof *line->operands);
-  if (line->choices == NULL || line->operands == NULL) {
-    cli_line_free(line);
-    return cli_fail(CLI_SYSTEM, "out of memory");
-  }
+  line->operands = argv;
   while (status < 0 && *scan.next != NULL) {
     char *word = *scan.next++;
     bool option = !scan.command && word[0] == '-' && word[1] != '\0';
@@ -182,16 +174,8 @@ int cli_line_read(cli_line *line, int argc, char **argv) {
              : word[2] != '\0' ? cli_scan_long(&scan, word)
                                : cli_scan_separator(&scan);
   }
-  if (status >= 0) {
-    cli_line_free(line);
-  }
+  line->operands[line->operand_count] = NULL;
   return status;
-}
-
-void cli_line_free(cli_line *line) {
-  free(line->choices);
-  free(line->operands);
-  memset(line, 0, sizeof *line);
 }
 
 /* ------------------------------------------------------------------------------- check a line */

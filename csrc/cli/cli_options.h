@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  *
  * The parser, the help, the manual page and the completions are made from these tables. A new
- * option is a row here and a case in cli_settings.c.
+ * option is a row here and a row in cli_settings.c.
  */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H
@@ -189,11 +189,13 @@ typedef struct cli_choice {
   const char *value; /* or NULL */
 } cli_choice;
 
+#define CLI_CHOICES_MAX 256
+
 /* A command line in parts. */
 typedef struct cli_line {
   char *title; /* memory of all words, which ps(1) shows */
   size_t title_size;
-  cli_choice *choices;
+  cli_choice choices[CLI_CHOICES_MAX];
   size_t choice_count;
   const cli_verb *verb; /* or NULL */
   char **operands;      /* the name of the verb and its operands; ended by NULL */
@@ -202,10 +204,10 @@ typedef struct cli_line {
 
 /*
  * Splits a command line. Options may stand before and after the verb, up to "--" or to the first
- * word of a command. Returns -1, or the exit status after a message; then |line| is empty.
+ * word of a command. The operands are moved to the beginning of |argv|. Returns -1, or the exit
+ * status after a message.
  */
 int cli_line_read(cli_line *line, int argc, char **argv);
-void cli_line_free(cli_line *line);
 
 /* Checks operands and options for the verb. Returns as above. */
 int cli_line_check(const cli_line *line);

@@ -74,7 +74,7 @@ static bool cli_run_set_environment(const cli_run_state *run) {
 
 /* Returns the signal that the command gets if this process is killed; 0: none. */
 static int cli_run_death(const cli_settings *settings) {
-  return settings->on_lost == CLI_ON_LOST_WARN ? 0 : settings->strict ? SIGKILL : SIGTERM;
+  return settings->warn ? 0 : settings->strict ? SIGKILL : SIGTERM;
 }
 
 /* RUN-6. The command has not begun: another host may try. */
@@ -161,7 +161,7 @@ static void cli_run_kill(cli_run_state *run, redlock_time now_us) {
 
 /* Stops the command if the lock has ended. */
 static void cli_run_check_lock(cli_run_state *run, redlock_time now_us) {
-  bool warn = run->settings->on_lost == CLI_ON_LOST_WARN;
+  bool warn = run->settings->warn;
   int error = cli_keep_check(&run->keep, run->settings, run->lock);
   if (error == REDLOCK_OK) {
     return;
@@ -224,7 +224,7 @@ static void cli_run_take_signal(cli_run_state *run, int number, redlock_time now
     run->came |= (uint64_t)1 << number;
     run->came_late |= run->stopping ? (uint64_t)1 << number : 0;
   }
-  /* What has ended the canary may have hit nothing else. */
+  /* The signal that has ended the canary may have hit nothing else. */
   if (came || (run->command.pid > 0 && run->command.canary_gone)) {
     run->pass_us = cli_run_earlier(run->pass_us, now_us + CLI_RUN_GATHER_US);
   }
@@ -294,7 +294,7 @@ int cli_run_wait(cli_run_state *run) {
 
 int cli_run(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
   cli_run_state run;
-  if (settings->strict && settings->on_lost == CLI_ON_LOST_WARN) {
+  if (settings->strict && settings->warn) {
     return cli_fail(CLI_USAGE, "--strict and --on-lost=warn exclude each other");
   }
   if (settings->options.max_hold_us != 0 &&

@@ -11,8 +11,6 @@
 
 #include "cli_inspect.h"
 
-#define CLI_WATCH_INTERVAL_US REDLOCK_SECONDS
-
 /* Content of the last line. */
 typedef struct cli_watch_line {
   bool begun;
@@ -90,11 +88,9 @@ static void cli_watch_json(const cli_inspection *inspection, redlock_lock *lock)
 int cli_watch(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
   cli_watch_line last = {0};
   cli_inspection inspection;
-  redlock_duration interval_us =
-      settings->interval_us > 0 ? settings->interval_us : CLI_WATCH_INTERVAL_US;
   int status = -1;
   while (status < 0) {
-    redlock_time next_us = redlock_now() + interval_us;
+    redlock_time next_us = redlock_now() + settings->interval_us;
     status = last.begun ? cli_await(settings, loop, lock, redlock_lock_inspect_start(lock))
                         : cli_inspect_await(settings, loop, lock);
     if (status >= 0) {
