@@ -166,7 +166,8 @@ static void rl_message_unavailable(rl_message *message, const rl_lock *lock) {
 
 static void rl_message_not_held(rl_message *message, const rl_lock *lock) {
   if (message->result.operation == RL_OPERATION_FORCE_RELEASE) {
-    rl_message_add(message, ": no node that answered has such a key");
+    rl_message_add(message, ": no node that answered has such a key: the lock is free or has "
+                            "another holder, so inspect it again");
     rl_message_failed(message, lock);
   } else {
     rl_message_add(message, ": %s", redlock_strerror(REDLOCK_E_NOT_HELD));

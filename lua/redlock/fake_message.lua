@@ -108,7 +108,8 @@ end
 
 function of_code.not_held(result)
   if result.operation ~= "force_release" then return ": " .. tables.sentences.not_held end
-  return ": no node that answered has such a key" .. without_vote(result)
+  return ": no node that answered has such a key: the lock is free or has another holder, so inspect it again"
+    .. without_vote(result)
 end
 
 function of_code.expired(result)

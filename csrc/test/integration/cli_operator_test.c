@@ -50,6 +50,7 @@ TEST(force_release_deletes_only_the_token) {
   set_key("job", 3, "holder");
   cli_check("force-release job other", 1);
   assert_contains(cli_last.text, "no node that answered has such a key");
+  assert_contains(cli_last.text, "inspect it again");
   assert_int_equal(farm_count(&three, "job", NULL), 3);
   cli_check("force-release job holder", 0);
   assert_contains(cli_last.text, "\tdeleted\t-\n");

@@ -47,7 +47,8 @@ TEST(force_release_of_unheld_token_is_not_held) {
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_NOT_HELD);
   assert_string_equal(rl_lock_message(lock, message, sizeof message),
-                      "'orders:42': no node that answered has such a key");
+                      "'orders:42': no node that answered has such a key: the lock is free or "
+                      "has another holder, so inspect it again");
   assert_int_equal(fake_keys(world, KEY), 2);
 }
 
@@ -66,7 +67,8 @@ TEST(any_token_deletes_whatever_key_holds) {
   fake_settle(world);
   assert_error(rl_lock_result(lock), REDLOCK_E_NOT_HELD);
   assert_string_equal(rl_lock_message(lock, message, sizeof message),
-                      "'orders:42': no node that answered has such a key");
+                      "'orders:42': no node that answered has such a key: the lock is free or "
+                      "has another holder, so inspect it again");
 }
 
 /* It could meet the key of the next holder. */
