@@ -321,6 +321,7 @@ static void rl_guard_refuse(rl_guard *guard, const char *why, const char *detail
   size_t length = strlen(why);
   guard->state = RL_GUARD_REFUSED;
   guard->declined = false;
+  /* The precision tells the compiler that a long detail may be cut. */
   (void)snprintf(guard->reason, sizeof guard->reason, "%s%.*s", why,
                  (int)(sizeof guard->reason - 1 - length), detail);
 }

@@ -223,7 +223,6 @@ static bool rl_ticket_enqueue_all(rl_link *link, redlock_time now_us, rl_ticket 
   for (unsigned i = 0; i < count; i++) {
     notified[i] = (places->notified >> i & 1) != 0 ? '1' : '0';
   }
-  notified[count] = '\0';
   bool yields = rl_ticket_yields(ticket, now_us);
   if (!rl_link_queue_enqueue_all(link, now_us, ticket->id, ticket->base, entry, places->before,
                                  yields ? RL_COMMAND_YIELDS : notified)) {
@@ -265,7 +264,6 @@ static void rl_ticket_send(rl_core *core, redlock_time now_us, rl_ticket *ticket
     }
     if ((ticket->to_dequeue & bit) != 0) {
       rl_ticket_dequeue(link, now_us, ticket, entry);
-      ticket->enqueued &= ~bit;
     }
     if ((ticket->to_enqueue & bit) != 0 && rl_ticket_enqueue(link, now_us, ticket, i, entry)) {
       ticket->outstanding |= bit;
