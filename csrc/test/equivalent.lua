@@ -237,7 +237,6 @@ return {
   { "rl_turn_read", "< to <=", 2, why = "0 has left before" },
   { "rl_turn_read", "< to <=", 3, why = "what is left makes the socket readable, and is read by the next turn" },
   { "rl_turn_read", "&& to ||", 2, why = "what is left makes the socket readable, and is read by the next turn" },
-  { "rl_turn_input", "true to false", why = "it is asked for the descriptor, whatever that is waited for" },
   { "rl_turn_read_ready", "> to >=", 1, why = nothing },
   { "rl_turn_read_ready", "> to >=", 2, why = "where nothing is ready poll() has said of each that it is not" },
   { "rl_turn_overdue", "<= to <", why = equal },

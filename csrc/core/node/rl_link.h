@@ -157,17 +157,11 @@ void rl_link_disconnected(rl_link *link);
 
 /* Returns the time from which the connection is overdue; REDLOCK_NEVER if there is none. */
 static inline redlock_time rl_link_deadline(const rl_link *link) {
-  switch (link->phase) {
-  case RL_LINK_DOWN:
-    return REDLOCK_NEVER;
-  case RL_LINK_CONNECTING:
-  case RL_LINK_HANDSHAKE:
-    return link->phase_deadline_us;
-  case RL_LINK_UP:
-  default:
-    return link->outstanding_count == 0 ? REDLOCK_NEVER
-                                        : rl_time_add(link->received_us, RL_LINK_SILENCE_US);
+  if (link->phase != RL_LINK_UP) {
+    return link->phase == RL_LINK_DOWN ? REDLOCK_NEVER : link->phase_deadline_us;
   }
+  return link->outstanding_count == 0 ? REDLOCK_NEVER
+                                      : rl_time_add(link->received_us, RL_LINK_SILENCE_US);
 }
 
 /* Returns why an overdue connection must end, or NULL. */

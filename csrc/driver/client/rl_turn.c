@@ -126,8 +126,7 @@ static void rl_turn_input(redlock_client *client, const struct pollfd *fds, size
   size_t at = 0;
   for (unsigned i = 0; i < rl_core_connection_count(&client->core); i++) {
     rl_socket *socket = &client->sockets[i];
-    short events;
-    short revents = rl_turn_revents(fds, count, rl_socket_wait(socket, true, &events), &at);
+    short revents = rl_turn_revents(fds, count, rl_socket_fd(socket), &at);
     if (revents == 0 && !rl_socket_holds_input(socket)) {
       continue;
     }

@@ -95,6 +95,12 @@ static inline int rl_socket_wait(const rl_socket *socket, bool has_output, short
   return socket->fd;
 }
 
+/* Returns the descriptor that rl_socket_wait() returns. */
+static inline int rl_socket_fd(const rl_socket *socket) {
+  short events;
+  return rl_socket_is_open(socket) ? socket->fd : rl_socket_wait_to_open(socket, &events);
+}
+
 /* OPEN: notes the result of poll(). Returns true if the caller should call rl_socket_receive(). */
 bool rl_socket_polled(rl_socket *socket, short revents);
 
