@@ -58,11 +58,13 @@ int redlock_lock_release_send(redlock_lock *lock) {
   }
   redlock_client *client = rl_client_of(lock);
   rl_client_enter(client);
+  redlock_time now_us = redlock_now();
   int error = rl_lock_of(lock)->waited != 0 ? REDLOCK_E_BUSY
-                                            : rl_lock_release_send(rl_lock_of(lock), redlock_now());
+                                            : rl_lock_release_send(rl_lock_of(lock), now_us);
   if (error == REDLOCK_OK) {
-    (void)rl_turn_start(client); /* It can only lack entropy, which a release does not need. */
-    rl_core_before_pause(&client->core, redlock_now());
+    /* It can only lack entropy, which a release does not need. */
+    (void)rl_turn_start(client, now_us);
+    rl_core_before_pause(&client->core, now_us);
     rl_caller_send(client);
     rl_poll_wake(client);
   }

@@ -34,10 +34,10 @@ int rl_request_begin(rl_lock *lock, redlock_time now_us, const rl_request *reque
 /* Fits the options of an acquire into |known|. Returns why they are wrong, or NULL. */
 static const char *rl_handle_fit(const redlock_lock *lock, rl_request *request,
                                  redlock_options *known) {
-  rl_options options = *rl_lock_options(rl_lock_of(lock));
   if (request->options == NULL) {
     return NULL;
   }
+  rl_options options = *rl_lock_options(rl_lock_of(lock));
   const char *wrong =
       rl_option_fit(&rl_options_of_lock, known, request->options, request->options_size);
   request->options = known;
@@ -95,7 +95,8 @@ int rl_handle_refuse(redlock_lock *lock, int error, const char *reason) {
   return error;
 }
 
-static int rl_handle_request(redlock_lock *lock, const rl_request *request, bool blocking) {
+static int rl_handle_request(redlock_lock *lock, const rl_request *request, redlock_time now_us,
+                             bool blocking) {
   redlock_options known;
   rl_request checked = *request;
   if (!rl_handle_may_begin(lock)) {
@@ -106,13 +107,13 @@ static int rl_handle_request(redlock_lock *lock, const rl_request *request, bool
   if (wrong != NULL) {
     return rl_lock_refuse_argument(rl_lock_of(lock), request->operation, wrong);
   }
-  int error = rl_request_begin(rl_lock_of(lock), redlock_now(), &checked);
+  int error = rl_request_begin(rl_lock_of(lock), now_us, &checked);
   return error == REDLOCK_OK && blocking ? rl_handle_block(lock) : error;
 }
 
 int rl_handle_prepare(redlock_lock *lock, const rl_request *request) {
   rl_client_enter(rl_client_of(lock));
-  int error = rl_handle_request(lock, request, true);
+  int error = rl_handle_request(lock, request, redlock_now(), true);
   rl_client_leave(rl_client_of(lock));
   return error;
 }
@@ -122,7 +123,7 @@ int rl_handle_start(redlock_lock *lock, const rl_request *request) {
     return REDLOCK_E_INVALID;
   }
   rl_client_enter(rl_client_of(lock));
-  int error = rl_handle_request(lock, request, false);
+  int error = rl_handle_request(lock, request, redlock_now(), false);
   if (error == REDLOCK_OK) {
     rl_poll_sync(rl_client_of(lock));
   }
@@ -251,7 +252,7 @@ static void rl_handle_end_inside(redlock_lock *lock, int error) {
 
 int rl_handle_begin(redlock_lock *lock) {
   rl_client_enter(rl_client_of(lock));
-  int error = rl_turn_start(rl_client_of(lock));
+  int error = rl_turn_start(rl_client_of(lock), redlock_now());
   rl_client_leave(rl_client_of(lock));
   return error;
 }
@@ -292,10 +293,11 @@ int rl_handle_run(redlock_lock *lock, const rl_request *request, redlock_duratio
   redlock_client *client = rl_client_of(lock);
   redlock_duration left_us;
   rl_client_enter(client);
-  int result = rl_handle_request(lock, request, true);
+  redlock_time now_us = redlock_now();
+  int result = rl_handle_request(lock, request, now_us, true);
   if (result == REDLOCK_OK) {
     rl_caller *caller = rl_caller_of(lock);
-    int error = rl_turn_start(client);
+    int error = rl_turn_start(client, now_us);
     while (error == REDLOCK_OK && rl_lock_is_busy(rl_lock_of(lock))) {
       error = rl_caller_wait(client, caller, REDLOCK_NEVER, NULL);
     }

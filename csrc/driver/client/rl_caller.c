@@ -172,7 +172,7 @@ static bool rl_caller_end_without_entropy(redlock_client *client) {
 }
 
 static void rl_caller_send_now(redlock_client *client) {
-  if (client->callers.unsent_operations && rl_turn_send_due(client) != REDLOCK_OK) {
+  if (client->callers.unsent_operations && rl_turn_send_due(client, redlock_now()) != REDLOCK_OK) {
     (void)rl_caller_end_without_entropy(client);
   }
   client->callers.unsent = false;

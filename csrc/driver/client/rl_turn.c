@@ -292,17 +292,16 @@ static bool rl_turn_has_many_outstanding(const redlock_client *client) {
   return false;
 }
 
-int rl_turn_start(redlock_client *client) {
+int rl_turn_start(redlock_client *client, redlock_time now_us) {
   if (client->callers.arriving > 0) {
     rl_callers_leave_unsent(&client->callers);
     client->callers.unsent_operations = true;
     return REDLOCK_OK;
   }
-  return rl_turn_send_due(client);
+  return rl_turn_send_due(client, now_us);
 }
 
-int rl_turn_send_due(redlock_client *client) {
-  redlock_time now_us = redlock_now();
+int rl_turn_send_due(redlock_client *client, redlock_time now_us) {
   redlock_duration pause_us = rl_time_sub(now_us, client->processed_us);
   int result = pause_us > RL_TURN_STALE_US || rl_turn_has_many_outstanding(client)
                    ? rl_turn_process(client, NULL, 0)

@@ -20,14 +20,18 @@ void rl_turn_flush(redlock_client *client);
 int rl_turn_process(redlock_client *client, const struct pollfd *fds, size_t count);
 
 /*
- * Takes a turn for operations that have begun. Reads only after a pause, or if much is outstanding.
+ * Takes a turn at |now_us| for operations that have begun. Reads only after a pause, or if much is
+ * outstanding.
  */
-int rl_turn_send_due(redlock_client *client);
+int rl_turn_send_due(redlock_client *client, redlock_time now_us);
 
 /* Begins a connection that the core expects, and reports its state to the core. */
 void rl_turn_open(redlock_client *client, unsigned node);
 
-/* Sends the operations that have begun, or leaves them to arriving callers (rl_caller.c). */
-int rl_turn_start(redlock_client *client);
+/*
+ * Sends the operations that have begun until |now_us|, or leaves them to arriving callers
+ * (rl_caller.c).
+ */
+int rl_turn_start(redlock_client *client, redlock_time now_us);
 
 #endif

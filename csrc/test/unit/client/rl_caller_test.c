@@ -585,7 +585,7 @@ TEST(last_arriving_thread_sends_for_all) {
     client->callers.arriving = 1;
     client->callers.sender = poller;
     rl_client_enter(client); /* rl_handle_begin(), with more time than a slow machine needs */
-    assert_error(rl_turn_start(client), REDLOCK_OK);
+    assert_error(rl_turn_start(client, redlock_now()), REDLOCK_OK);
     client->callers.send_us = rl_time_add(redlock_now(), 600 * SECONDS);
     rl_client_leave(client);
     assert_true(client->callers.unsent_operations);
