@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "lease/rl_permits.h"
+#include "lease/rl_semaphore.h"
 #include "lock/rl_result.h"
 #include "lock/rl_round.h"
 #include "rl_core.h"
@@ -233,9 +233,9 @@ static const char *rl_message_holder(const rl_lock *lock) {
 static void rl_message_permits(rl_message *message, const rl_lock *lock) {
   rl_message_add(message, " is taken: %u of %u nodes have no free slot of %d",
                  message->result.quorum.denied, lock->core->node_count, lock->current->permits);
-  if (rl_permits_other(lock) != 0) {
+  if (rl_semaphore_other(lock) != 0) {
     rl_message_add(message, "; another client uses permits = %u: give all clients the same number",
-                   rl_permits_other(lock));
+                   rl_semaphore_other(lock));
   }
   rl_message_add(message, ": ");
   rl_message_nodes(message, lock, RL_COUNT_DENIED, false);
@@ -246,7 +246,7 @@ static void rl_message_taken(rl_message *message, const rl_lock *lock) {
   const char *holder = rl_message_holder(lock);
   if (rl_quorum_decide_acquire(&message->result.quorum, needed) == RL_DECISION_UNAVAILABLE) {
     rl_message_add(message, " was taken, and the last attempt was not answered in time");
-  } else if (rl_permits_of(lock) != NULL) {
+  } else if (rl_semaphore_of(lock) != NULL) {
     rl_message_permits(message, lock);
   } else if (lock->resource->count > 1) {
     rl_message_in_the_way(message, lock);

@@ -28,9 +28,9 @@
 #include "lease/rl_backfill.h"
 #include "lease/rl_fence.h"
 #include "lease/rl_hold.h"
-#include "lease/rl_permits.h"
 #include "lease/rl_reentry.h"
 #include "lease/rl_release.h"
+#include "lease/rl_semaphore.h"
 #include "lease/rl_twin.h"
 #include "lock/rl_outbox.h"
 #include "lock/rl_round.h"
@@ -73,16 +73,16 @@ static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsig
     return RL_BEGUN_ENDED;
   }
   lock->random = rl_word_read(entropy + RL_ATTEMPT_ENTROPY, sizeof lock->random);
-  rl_permits_plan(lock, now_us);
-  if (!rl_permits_asks(lock)) {
+  rl_semaphore_plan(lock, now_us);
+  if (!rl_semaphore_asks(lock)) {
     rl_release_hurry_failed_attempt(lock, now_us, true);
   }
   if (rl_acquire_shares(lock, now_us)) {
     return RL_BEGUN_ENDED;
   }
   if (lock->attempt == NULL) { /* Otherwise the caller supplied a token. */
-    lock->attempt = rl_permits_of(lock) != NULL
-                        ? rl_permits_attempt(lock, entropy)
+    lock->attempt = rl_semaphore_of(lock) != NULL
+                        ? rl_semaphore_attempt(lock, entropy)
                         : rl_attempt_new(&lock->core->attempts, lock->resource, lock, entropy, 0,
                                          &lock->current->label);
   }
@@ -94,7 +94,7 @@ static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsig
   if (lock->waitlist != NULL) {
     rl_notify_attempt_begins(lock->waitlist, now_us);
   }
-  if (rl_permits_asks(lock)) {
+  if (rl_semaphore_asks(lock)) {
     return RL_BEGUN;
   }
   rl_fence_begin(lock, now_us);
@@ -125,8 +125,8 @@ static const char *rl_acquire_queue(rl_lock *lock, redlock_time now_us, rl_node 
 
 /* ACQ-2 */
 static const char *rl_acquire_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
-  if (rl_permits_asks(lock)) {
-    return rl_permits_send(lock, now_us, node);
+  if (rl_semaphore_asks(lock)) {
+    return rl_semaphore_send(lock, now_us, node);
   }
   redlock_time keys_end_us = rl_time_add(lock->round_start_us, lock->ttl_us);
   uint64_t key_ms = rl_acquire_key_ms(lock, keys_end_us, now_us);
@@ -151,7 +151,7 @@ static bool rl_acquire_send_again(rl_node *node, redlock_time now_us,
     return rl_fence_send_text(node, now_us, command);
   }
   if (command->kind == RL_OUTSTANDING_SLOTS) {
-    return rl_permits_send_again(node, now_us, command);
+    return rl_semaphore_send_again(node, now_us, command);
   }
   if (lock == NULL || lock->round != command->round) {
     return false; /* The round of the command is over. */
@@ -185,12 +185,12 @@ static void rl_acquire_failed(rl_lock *lock, redlock_time now_us, int error) {
     rl_notify_only_attempt_failed(lock, now_us, error);
   }
   lock->attempt = NULL;
-  if (rl_permits_asks(lock)) {
-    rl_permits_end_question(lock);
+  if (rl_semaphore_asks(lock)) {
+    rl_semaphore_end_question(lock);
     rl_release_and_drop(lock, now_us, attempt, true);
   } else {
     rl_release_begin_failed_attempt(lock, now_us, attempt);
-    if (error == REDLOCK_E_TAKEN && rl_permits_begin_question(lock, now_us)) {
+    if (error == REDLOCK_E_TAKEN && rl_semaphore_begin_question(lock, now_us)) {
       return;
     }
   }
@@ -257,7 +257,7 @@ static void rl_acquire_granted(rl_lock *lock, redlock_time now_us) {
 
 /* ACQ-3 to ACQ-5 */
 static void rl_acquire_decide(rl_lock *lock, redlock_time now_us) {
-  if (rl_permits_asks(lock) && rl_permits_decide(lock, now_us)) {
+  if (rl_semaphore_asks(lock) && rl_semaphore_decide(lock, now_us)) {
     return;
   }
   rl_decision decision = rl_acquire_decision(lock);
@@ -279,7 +279,7 @@ static bool rl_acquire_note(rl_core *core, redlock_time now_us, rl_answer *answe
   (void)core;
   (void)now_us;
   if (answer->command->kind == RL_OUTSTANDING_SLOTS) {
-    rl_permits_note(answer);
+    rl_semaphore_note(answer);
   }
   return true;
 }

@@ -1,5 +1,5 @@
 /*
- * The knowledge of a client of the slots of its semaphores (SEM-1 of rl_permits.c).
+ * The knowledge of a client of the slots of its semaphores (SEM-1 of rl_semaphore.c).
  *
  * SPDX-License-Identifier: MIT
  */

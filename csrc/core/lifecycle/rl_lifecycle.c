@@ -18,10 +18,10 @@
 #include "lease/rl_fence.h"
 #include "lease/rl_hold.h"
 #include "lease/rl_lease.h"
-#include "lease/rl_permits.h"
 #include "lease/rl_reentry.h"
 #include "lease/rl_release.h"
 #include "lease/rl_renew.h"
+#include "lease/rl_semaphore.h"
 #include "lifecycle/rl_pacer.h"
 #include "lock/rl_lock.h"
 #include "lock/rl_outbox.h"
@@ -178,7 +178,7 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   rl_custom_token_forget(lock);
   rl_attach_forget(lock);
   rl_fence_free(lock);
-  rl_permits_free(lock);
+  rl_semaphore_free(lock);
   for (unsigned i = 0; lock->extension != NULL && i < RL_OPERATIONS_ASKED; i++) {
     free(lock->extension->answers[i]);
   }
@@ -359,7 +359,7 @@ static const char *rl_lock_read_options(rl_lock *lock, rl_options *current,
   if (wrong == NULL) {
     wrong = rl_guard_too_long(lock->core->guards, current);
   }
-  return wrong != NULL ? wrong : rl_permits_wrong(lock, current, custom);
+  return wrong != NULL ? wrong : rl_semaphore_wrong(lock, current, custom);
 }
 
 static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt *custom,
@@ -377,7 +377,7 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
   if (wrong != NULL) {
     return rl_lock_refuse_argument(lock, RL_OPERATION_ACQUIRE, wrong);
   }
-  if (!rl_renew_reserve(lock, &current) || !rl_permits_reserve(lock, &current) ||
+  if (!rl_renew_reserve(lock, &current) || !rl_semaphore_reserve(lock, &current) ||
       !rl_fence_reserve(lock, &current) || (!held && !rl_lock_set_options(lock, &current))) {
     return rl_lock_refuse(lock, RL_OPERATION_ACQUIRE, REDLOCK_E_NO_MEMORY);
   }

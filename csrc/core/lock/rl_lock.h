@@ -51,12 +51,12 @@ typedef struct rl_lock rl_lock;
 
 /* State that few locks have. Other locks pay one pointer for all of it. */
 typedef struct rl_extension {
-  struct rl_attach *attach;   /* lease that the next acquire takes over, or NULL */
-  rl_attempt *custom_token;   /* a reference: the caller-supplied token, or NULL */
-  struct rl_fence *fence;     /* fencing tokens of its leases, or NULL */
-  struct rl_permits *permits; /* slots of a semaphore, or NULL */
-  struct rl_reentry *reentry; /* owner of the lock and the ring of its leases, or NULL */
-  rl_attempt *borrowed_lease; /* a reference: lease whose token the caller borrows, or NULL */
+  struct rl_attach *attach;       /* lease that the next acquire takes over, or NULL */
+  rl_attempt *custom_token;       /* a reference: the caller-supplied token, or NULL */
+  struct rl_fence *fence;         /* fencing tokens of its leases, or NULL */
+  struct rl_semaphore *semaphore; /* slots, or NULL for a lock */
+  struct rl_reentry *reentry;     /* owner of the lock and the ring of its leases, or NULL */
+  rl_attempt *borrowed_lease;     /* a reference: lease whose token the caller borrows, or NULL */
   void *answers
       [RL_OPERATIONS_ASKED]; /* answers of the nodes to the last operation of each kind, or NULL */
   char *borrowed_message;    /* message that the caller borrows, or NULL */

@@ -215,7 +215,7 @@ static rl_verdict_kind rl_verdict_kind_of(const rl_outstanding *command, const r
   if (command->kind >= RL_OUTSTANDING_ASK && rules != rl_verdict_release) {
     return RL_VERDICT_GRANTED; /* The operation reads it. */
   }
-  if (command->kind == RL_OUTSTANDING_SLOTS) { /* rl_permits.c reads it. */
+  if (command->kind == RL_OUTSTANDING_SLOTS) { /* rl_semaphore.c reads it. */
     return reply->type == RL_REPLY_STRING ? RL_VERDICT_DENIED : RL_VERDICT_UNREADABLE;
   }
   for (unsigned i = 0; i < (rules == rl_verdict_release ? 4u : 2u); i++) {

@@ -9,8 +9,8 @@
 
 #include "client/rl_client.h"
 #include "client/rl_poll.h"
-#include "lease/rl_permits.h"
 #include "lease/rl_reentry.h"
+#include "lease/rl_semaphore.h"
 #include "lifecycle/rl_lifecycle.h"
 
 #define RL_HANDLE_OVERHEAD 16 /* bytes of an allocation */
@@ -87,7 +87,7 @@ static int rl_handle_create(redlock_lock **made, redlock_client *client,
     *wrong = rl_guard_too_long(client->core.guards, &options);
   }
   if (*wrong == NULL) {
-    *wrong = rl_permits_wrong_count(&options, count);
+    *wrong = rl_semaphore_wrong_count(&options, count);
   }
   if (*wrong != NULL) {
     return REDLOCK_E_INVALID;

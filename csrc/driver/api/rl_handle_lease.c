@@ -11,7 +11,7 @@
 #include "lease/rl_custom_token.h"
 #include "lease/rl_fence.h"
 #include "lease/rl_margin.h"
-#include "lease/rl_permits.h"
+#include "lease/rl_semaphore.h"
 #include "lifecycle/rl_lifecycle.h"
 
 /* --------------------------------------------------------------------------------- operations */
@@ -130,7 +130,7 @@ unsigned redlock_lock_slot(const redlock_lock *lock) {
     return 0;
   }
   rl_client_enter(rl_client_of(lock));
-  unsigned slot = rl_permits_slot(rl_lock_of(lock), redlock_now());
+  unsigned slot = rl_semaphore_slot(rl_lock_of(lock), redlock_now());
   rl_client_leave(rl_client_of(lock));
   return slot;
 }

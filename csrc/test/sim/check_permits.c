@@ -7,7 +7,7 @@
  * they claim, and compares the slot that a program sees with the key that was set.
  */
 #include "check.h"
-#include "lease/rl_permits.h"
+#include "lease/rl_semaphore.h"
 
 static void check_permits_granted(sim *s, const sim_client *client, const sim_lock *own) {
   unsigned holders = 0;
@@ -24,7 +24,7 @@ static void check_permits_granted(sim *s, const sim_client *client, const sim_lo
     sim_violation(s, "permits", "client %u: %u holders of %u permits", client->index, holders,
                   s->config.permits);
   }
-  unsigned slot = rl_permits_slot(own->lock, client->reading_us);
+  unsigned slot = rl_semaphore_slot(own->lock, client->reading_us);
   if (slot != 0 && slot != own->resource + 1) {
     sim_violation(s, "permits", "client %u was granted slot %u, but the lock names slot %u",
                   client->index, own->resource + 1, slot);

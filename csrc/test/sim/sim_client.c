@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "lease/rl_permits.h"
+#include "lease/rl_semaphore.h"
 #include "lifecycle/rl_grace.h"
 #include "sim.h"
 #include "sim_client.h"
@@ -340,7 +340,7 @@ static void sim_client_drew(sim *s, sim_client *client, sim_lock *own) {
   bool breaks = s->breach == SIM_BREACH_TOKEN_REUSED || s->breach == SIM_BREACH_TOKEN_SHARED;
   sim_lock *drawer = breaks ? own : sim_client_drawer(s, client, token);
   own->drawn = SIM_NO_TOKEN;
-  if (drawer != NULL && !rl_permits_asks(drawer->lock)) {
+  if (drawer != NULL && !rl_semaphore_asks(drawer->lock)) {
     s->resource_attempts[client->index][drawer->named]++;
     client->account.attempts++;
   }

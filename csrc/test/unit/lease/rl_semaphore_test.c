@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "lease/rl_permits.h"
+#include "lease/rl_semaphore.h"
 
 #include "base/rl_label.h"
 #include "fake_nodes.h"
@@ -41,12 +41,12 @@ TEST(semaphore_grants_as_many_slots_as_permits) {
   fake_world *world = fake_world_new(3);
   unsigned seen = 0;
   for (unsigned i = 0; i < 3; i++) {
-    seen |= 1u << rl_permits_slot(held(world, 3), world->now_us);
+    seen |= 1u << rl_semaphore_slot(held(world, 3), world->now_us);
   }
   assert_int_equal(seen, 0xe);
   rl_lock *fourth = pool(world, 3);
   assert_error(fake_acquire(world, fourth), REDLOCK_E_TAKEN);
-  assert_int_equal(rl_permits_slot(fourth, world->now_us), 0);
+  assert_int_equal(rl_semaphore_slot(fourth, world->now_us), 0);
 }
 
 TEST(free_first_slot_costs_one_set_on_each_node) {
@@ -55,10 +55,10 @@ TEST(free_first_slot_costs_one_set_on_each_node) {
   assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_int_equal(sets(world), 3);
   assert_int_equal(rl_label_permits(rl_attempt_token(lock->lease), lock->lease->token_length), 64);
-  unsigned slot = rl_permits_slot(lock, world->now_us);
+  unsigned slot = rl_semaphore_slot(lock, world->now_us);
   release(world, lock);
   assert_error(fake_acquire(world, lock), REDLOCK_OK); /* It remembers the slot. */
-  assert_int_equal(rl_permits_slot(lock, world->now_us), slot);
+  assert_int_equal(rl_semaphore_slot(lock, world->now_us), slot);
   assert_int_equal(sets(world), 6);
 }
 
@@ -66,7 +66,7 @@ TEST(taken_slot_leads_to_a_question_and_a_free_slot) {
   fake_world *world = fake_world_new(3);
   rl_lock *first = held(world, 2);
   rl_lock *second = pool(world, 2);
-  world->jitter = rl_permits_slot(first, world->now_us) - 1; /* It draws the taken slot. */
+  world->jitter = rl_semaphore_slot(first, world->now_us) - 1; /* It draws the taken slot. */
   assert_error(rl_lock_acquire(second, world->now_us, NULL, false), REDLOCK_OK);
   fake_turn(world);
   for (unsigned i = 0; i < 3; i++) {
@@ -82,8 +82,8 @@ TEST(taken_slot_leads_to_a_question_and_a_free_slot) {
   assert_int_equal(fake_next(world, 0), FAKE_SET);
   fake_settle(world);
   assert_error(rl_lock_result(second), REDLOCK_OK);
-  assert_int_equal(rl_permits_slot(first, world->now_us) + rl_permits_slot(second, world->now_us),
-                   3);
+  assert_int_equal(
+      rl_semaphore_slot(first, world->now_us) + rl_semaphore_slot(second, world->now_us), 3);
 }
 
 TEST(slots_that_are_free_on_different_minorities_are_taken) {
@@ -101,10 +101,10 @@ TEST(another_number_of_permits_is_named_in_the_message) {
   fake_world *world = fake_world_new(3);
   (void)held(world, 1);
   rl_lock *second = held(world, 2);
-  assert_int_equal(rl_permits_slot(second, world->now_us), 2);
+  assert_int_equal(rl_semaphore_slot(second, world->now_us), 2);
   rl_lock *third = pool(world, 2);
   assert_error(fake_acquire(world, third), REDLOCK_E_TAKEN);
-  assert_int_equal(rl_permits_other(third), 1);
+  assert_int_equal(rl_semaphore_other(third), 1);
   assert_non_null(strstr(rl_lock_message(third, message, sizeof message),
                          "have no free slot of 2; another client uses permits = 1: give all "
                          "clients the same number: "));

@@ -3,16 +3,16 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * rl_permits.c has the rules.
+ * rl_semaphore.c has the rules.
  */
-#ifndef RL_PERMITS_H
-#define RL_PERMITS_H
+#ifndef RL_SEMAPHORE_H
+#define RL_SEMAPHORE_H
 
 #include "lock/rl_lock.h"
 #include "lock/rl_steps.h"
 
 /* State of a lock with permits. */
-typedef struct rl_permits {
+typedef struct rl_semaphore {
   rl_resource *slot; /* a reference: the slot that was tried last, or NULL */
   uint16_t count;    /* permits of |free| */
   uint16_t next;     /* slot that the next attempt tries; 0: none is known */
@@ -21,63 +21,63 @@ typedef struct rl_permits {
   bool asks;         /* the next round, or the one in flight, asks which slots are free (SEM-2) */
   bool full;         /* the last question has found no free slot */
   uint8_t free[];    /* by slot: number of nodes that have reported it free in that round */
-} rl_permits;
+} rl_semaphore;
 
 /*
  * Returns why a lock on |count| resources cannot have the options, as a static sentence, or NULL.
  */
-const char *rl_permits_wrong_count(const rl_options *options, size_t count);
+const char *rl_semaphore_wrong_count(const rl_options *options, size_t count);
 
 /* Returns why an acquire with |options| is refused, as a static sentence, or NULL. */
-const char *rl_permits_wrong(const rl_lock *lock, const rl_options *options, bool custom);
+const char *rl_semaphore_wrong(const rl_lock *lock, const rl_options *options, bool custom);
 
 /* Makes room for an acquire with |options|. Returns false when out of memory. */
-bool rl_permits_reserve(rl_lock *lock, const rl_options *options);
-void rl_permits_free(rl_lock *lock);
+bool rl_semaphore_reserve(rl_lock *lock, const rl_options *options);
+void rl_semaphore_free(rl_lock *lock);
 
 /* Returns the state of a lock whose last acquire had permits, or NULL. */
-static inline rl_permits *rl_permits_of(const rl_lock *lock) {
-  return lock->current->permits > 0 && lock->extension != NULL ? lock->extension->permits : NULL;
+static inline rl_semaphore *rl_semaphore_of(const rl_lock *lock) {
+  return lock->current->permits > 0 && lock->extension != NULL ? lock->extension->semaphore : NULL;
 }
 
 /* Returns true if the round in flight asks which slots are free. */
-static inline bool rl_permits_asks(const rl_lock *lock) {
-  const rl_permits *permits = rl_permits_of(lock);
-  return permits != NULL && permits->asks;
+static inline bool rl_semaphore_asks(const rl_lock *lock) {
+  const rl_semaphore *semaphore = rl_semaphore_of(lock);
+  return semaphore != NULL && semaphore->asks;
 }
 
 /* Returns the number of the slot that the lock has or shares; 0 if it is not held. */
-unsigned rl_permits_slot(const rl_lock *lock, redlock_time now_us);
+unsigned rl_semaphore_slot(const rl_lock *lock, redlock_time now_us);
 
 /*
  * Returns another number of permits that a node has reported in the last acquire; 0 if there is
  * none.
  */
-unsigned rl_permits_other(const rl_lock *lock);
+unsigned rl_semaphore_other(const rl_lock *lock);
 
 /* SEM-1. Decides if the next round asks. An acquire begins, or goes on. */
-void rl_permits_plan(rl_lock *lock, redlock_time now_us);
+void rl_semaphore_plan(rl_lock *lock, redlock_time now_us);
 
 /* SEM-1. Returns an attempt for the next round, or NULL if out of memory. */
-rl_attempt *rl_permits_attempt(rl_lock *lock, const unsigned char *entropy);
+rl_attempt *rl_semaphore_attempt(rl_lock *lock, const unsigned char *entropy);
 
 /* SEM-2. Sends the question. Returns NULL, or why it was not sent. */
-const char *rl_permits_send(const rl_lock *lock, redlock_time now_us, rl_node *node);
-bool rl_permits_send_again(rl_node *node, redlock_time now_us, const rl_outstanding *command);
+const char *rl_semaphore_send(const rl_lock *lock, redlock_time now_us, rl_node *node);
+bool rl_semaphore_send_again(rl_node *node, redlock_time now_us, const rl_outstanding *command);
 
 /* SEM-2. Reads the answer. */
-void rl_permits_note(rl_answer *answer);
+void rl_semaphore_note(rl_answer *answer);
 
 /*
  * SEM-3. Begins an attempt for a free slot, or waits for more answers: returns true. Returns false
  *        if the votes decide the acquire.
  */
-bool rl_permits_decide(rl_lock *lock, redlock_time now_us);
+bool rl_semaphore_decide(rl_lock *lock, redlock_time now_us);
 
 /* SEM-2. A slot was taken: begins the question, and returns true. Or returns false. */
-bool rl_permits_begin_question(rl_lock *lock, redlock_time now_us);
+bool rl_semaphore_begin_question(rl_lock *lock, redlock_time now_us);
 
 /* SEM-3. The question has ended without a slot: the next attempt begins with SEM-1. */
-void rl_permits_end_question(rl_lock *lock);
+void rl_semaphore_end_question(rl_lock *lock);
 
 #endif
