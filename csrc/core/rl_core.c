@@ -18,9 +18,9 @@
 #include "lease/rl_attach.h"
 #include "lease/rl_extend.h"
 #include "lease/rl_fence.h"
-#include "lease/rl_flag.h"
-#include "lease/rl_guarding.h"
+#include "lease/rl_guard_effects.h"
 #include "lease/rl_margin.h"
+#include "lease/rl_native_release.h"
 #include "lease/rl_renew.h"
 #include "lease/rl_semaphore.h"
 #include "lease/rl_slots.h"
@@ -191,7 +191,7 @@ static void rl_core_settle_dropped(rl_core *core, rl_node *node, redlock_time no
     }
     rl_attempt_unref(&core->attempts, attempt);
   }
-  rl_guarding_review(core, now_us);
+  rl_guard_effects_review(core, now_us);
   if (core->notify != NULL) {
     rl_report_node_down(core, node, now_us);
   }
@@ -250,7 +250,7 @@ void rl_core_connecting(rl_core *core, unsigned connection, redlock_time now_us)
 void rl_core_connected(rl_core *core, unsigned connection, redlock_time now_us) {
   rl_node *end = core->nodes[connection];
   now_us = rl_core_clock(core, now_us);
-  rl_guarding_prepare(core);
+  rl_guard_effects_prepare(core);
   rl_node_connected(end, now_us);
   if (end->link.phase == RL_LINK_DOWN) {
     rl_core_drop_peer(core, connection, now_us, "out of memory");
@@ -355,8 +355,9 @@ static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time n
     rl_report_answered(core, node, now_us, command);
     return NULL;
   }
-  reason = rl_flag_is_for(command) ? rl_flag_answered(core, node, now_us, command)
-                                   : rl_dispatch(core, node, now_us, command);
+  reason = rl_native_release_is_for(command)
+               ? rl_native_release_answered(core, node, now_us, command)
+               : rl_dispatch(core, node, now_us, command);
   rl_attempt_unref(&core->attempts, command->attempt);
   return reason;
 }
@@ -385,7 +386,7 @@ void rl_core_input(rl_core *core, unsigned connection, redlock_time now_us, cons
     bool came_up = false;
     int got = rl_link_next(&node->link, now_us, &command, &came_up, &reason);
     if (got > 0 && command.kind == RL_OUTSTANDING_GUARD) {
-      rl_guarding_answered(core, node, now_us, &command, came_up);
+      rl_guard_effects_answered(core, node, now_us, &command, came_up);
     }
     if (came_up) {
       rl_core_came_up(core, node, now_us);

@@ -10,7 +10,7 @@
 
 #include "lease/rl_attach.h"
 #include "lease/rl_fence.h"
-#include "lease/rl_guarding.h"
+#include "lease/rl_guard_effects.h"
 #include "lease/rl_margin.h"
 #include "lease/rl_release.h"
 #include "lease/rl_renew.h"
@@ -279,7 +279,7 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
   if (verdict->node_us != 0) {
     (void)rl_node_clock_note(&node->link.clock, verdict->node_us, command->sent_us, now_us);
     if (node->link.guard != NULL) {
-      stepped = rl_guarding_note_clock(core, node, now_us, command, verdict->node_us);
+      stepped = rl_guard_effects_note_clock(core, node, now_us, command, verdict->node_us);
     }
   }
   const char *twin = rl_twin_answered(core, node, command, verdict);

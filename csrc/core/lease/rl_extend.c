@@ -26,7 +26,7 @@
 
 #include "base/rl_validity.h"
 #include "lease/rl_fence.h"
-#include "lease/rl_lease.h"
+#include "lease/rl_lease_end.h"
 #include "lease/rl_margin.h"
 #include "lease/rl_renew.h"
 #include "lock/rl_lock.h"
@@ -151,7 +151,7 @@ static void rl_extend_decide(rl_lock *lock, redlock_time now_us) {
     rl_extend_confirmed(lock, now_us);
   } else if (decision == RL_DECISION_DENIED) {
     rl_lock_end(lock, now_us, REDLOCK_E_LOST);
-    rl_lease_lose(lock, now_us);
+    rl_lease_end_lost(lock, now_us);
   } else if (decision != RL_DECISION_NONE) {
     rl_lock_end(lock, now_us, REDLOCK_E_UNAVAILABLE);
   }
@@ -167,7 +167,7 @@ void rl_extend_late_vote(rl_lock *lock, redlock_time now_us, rl_node *node, redl
   unsigned denied = rl_quorum_count(lock->deniers);
   unsigned needed = rl_core_quorum(lock->core, RL_OPERATION_EXTEND);
   if (rl_lock_remaining(lock, now_us) > 0 && rl_quorum_denied(lock->quorum.nodes, denied, needed)) {
-    rl_lease_lose(lock, now_us);
+    rl_lease_end_lost(lock, now_us);
   }
 }
 

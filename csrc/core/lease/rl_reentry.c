@@ -474,7 +474,7 @@ bool rl_reentry_end_nesting(rl_lock *lock, redlock_time now_us, int result) {
   bool again = rl_reentry_of(lock)->depth > 0;
   rl_reentry_of(lock)->depth -= again && result != REDLOCK_OK;
   rl_reentry_of(lock)->nesting =
-      !again && result == REDLOCK_E_LOST; /* It leaves in rl_lease_lose(). */
+      !again && result == REDLOCK_E_LOST; /* It leaves in rl_lease_end_lost(). */
   return result != REDLOCK_OK && !again && !rl_reentry_of(lock)->nesting;
 }
 

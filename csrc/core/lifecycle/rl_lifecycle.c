@@ -17,7 +17,7 @@
 #include "lease/rl_custom_token.h"
 #include "lease/rl_fence.h"
 #include "lease/rl_hold.h"
-#include "lease/rl_lease.h"
+#include "lease/rl_lease_end.h"
 #include "lease/rl_reentry.h"
 #include "lease/rl_release.h"
 #include "lease/rl_renew.h"
@@ -107,7 +107,7 @@ void rl_lifecycle_ended(rl_lock *lock, redlock_time now_us, int result) {
     rl_reentry_acquire_ended(lock);
   }
   if (rl_reentry_end_nesting(lock, now_us, result)) {
-    rl_lease_drop(lock, now_us, true); /* OWN-3 */
+    rl_lease_end(lock, now_us, true); /* OWN-3 */
   }
   if (lock->operation == RL_OPERATION_ACQUIRE && lock->attempt != NULL) {
     rl_lock_drop_custom_token(lock, now_us);
@@ -150,7 +150,7 @@ void rl_lock_expire(rl_lock *lock, redlock_time now_us) {
   rl_lock_ignore_late_votes(lock);
   rl_result_replace(lock, lock->core->closed ? REDLOCK_E_CLOSED : REDLOCK_E_EXPIRED);
   rl_lock_note_end(lock, now_us);
-  rl_lease_drop(lock, now_us, true);
+  rl_lease_end(lock, now_us, true);
 }
 
 void rl_lock_close(rl_lock *lock, redlock_time now_us) {
@@ -159,14 +159,14 @@ void rl_lock_close(rl_lock *lock, redlock_time now_us) {
   if (lasts) {
     rl_loss_clear(lock); /* Extends failed, but the lease was not lost. */
   }
-  rl_lease_drop(lock, now_us, true);
+  rl_lease_end(lock, now_us, true);
 }
 
 void rl_lock_free(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
   rl_reentry_stop_nesting(lock);
   rl_lock_stop_operation(lock, now_us, REDLOCK_E_CANCELLED, false);
-  rl_lease_drop(lock, now_us, false);
+  rl_lease_end(lock, now_us, false);
   rl_release_hurry_failed_attempt(lock, now_us, false);
   rl_list_remove(&lock->queue);
   rl_reentry_free(lock);
@@ -382,7 +382,7 @@ static int rl_lock_begin_acquire(rl_lock *lock, redlock_time now_us, rl_attempt 
     return rl_lock_refuse(lock, RL_OPERATION_ACQUIRE, REDLOCK_E_NO_MEMORY);
   }
   if (!held) {
-    rl_lease_drop(lock, now_us, true);
+    rl_lease_end(lock, now_us, true);
     rl_loss_clear(lock);
     lock->lost = false;
   }
@@ -567,7 +567,7 @@ int rl_lock_begin_asking(rl_lock *lock, rl_operation operation, redlock_time now
   if (rl_ring_owner(lock)->lease != NULL) {
     rl_lock_expire_lease(lock, now_us);
   } else if (lock->unreleased != NULL) {
-    rl_lease_drop(lock, now_us, true);
+    rl_lease_end(lock, now_us, true);
   } else {
     rl_reentry_leave(lock, now_us); /* The lease that it shared is lost. */
   }

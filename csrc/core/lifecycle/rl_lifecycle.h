@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: MIT
  *
  * An operation ends by rl_lock_end() when votes or time decide it, and by rl_lock_cancel() when the
- * caller does. A lease ends by rl_lease_lose() when nodes deny it, and by rl_lock_expire() when its
- * time is up before the caller learns of it. rl_lock_close() ends both with the client,
+ * caller does. A lease ends by rl_lease_end_lost() when nodes deny it, and by rl_lock_expire() when
+ * its time is up before the caller learns of it. rl_lock_close() ends both with the client,
  * rl_lock_free() with the lock. All of them release what may remain on nodes. rl_lock_reset() ends
  * both in a forked child, and sends nothing.
  */

@@ -56,10 +56,10 @@ const char *rl_guard_too_long_to_hold(const rl_guards *guards, redlock_duration 
 /* GRD-1. Computes the fingerprint after all nodes are added. Idempotent. */
 void rl_guard_prepare(rl_guards *guards, unsigned quorum, const void *prefix, size_t prefix_length);
 
-/* Consequences of a reply, for rl_guarding.c. */
+/* Consequences of a reply, for rl_guard_effects.c. */
 typedef struct rl_guard_news {
   bool lost_keys; /* the node may have lost keys that it had: MAR-5 */
-  bool review;    /* rl_guarding.c must examine the leases: REN-6 */
+  bool review;    /* rl_guard_effects.c must examine the leases: REN-6 */
   uint32_t near;  /* nodes whose clocks have just become known as near or distant */
 } rl_guard_news;
 

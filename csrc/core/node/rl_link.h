@@ -52,7 +52,7 @@ typedef enum rl_outstanding_kind {
   RL_OUTSTANDING_ATTACH,
   RL_OUTSTANDING_CONFIRM, /* raises counters. From here on no kind sets or prolongs a lock's key */
   RL_OUTSTANDING_SLOTS,   /* asks which slots of a semaphore exist (rl_semaphore.h) */
-  RL_OUTSTANDING_NATIVE,  /* goes with a release (rl_flag.h); |step| is an rl_native_step */
+  RL_OUTSTANDING_NATIVE,  /* of a release (rl_native_release.h); |step| is an rl_native_step */
   RL_OUTSTANDING_ENQUEUE, /* these have no attempt (rl_notify.c); |round| is the ticket's id */
   RL_OUTSTANDING_DEQUEUE,
   RL_OUTSTANDING_PROBE,

@@ -9,7 +9,7 @@
  *   BOOT-2. Each node replaces its record by one that is so old that the node may vote.
  *   BOOT-3. The bootstrap succeeds if as many nodes may vote as an acquire needs.
  */
-#include "lease/rl_guarding.h"
+#include "lease/rl_guard_effects.h"
 #include "node/rl_guard.h"
 #include "operator/rl_ask.h"
 
@@ -28,7 +28,7 @@ static const char *rl_bootstrap_send(rl_lock *lock, redlock_time now_us, rl_node
 /* Lets the guard read the record, even if the lock is freed. */
 static bool rl_bootstrap_note(rl_core *core, redlock_time now_us, rl_answer *answer) {
   const rl_guard *guard = answer->node->link.guard;
-  rl_guarding_answered(core, answer->node, now_us, answer->command, false);
+  rl_guard_effects_answered(core, answer->node, now_us, answer->command, false);
   /* The clocks of other nodes may be unknown yet: the next acquire compares them. */
   bool ready = guard->state == RL_GUARD_KNOWN && !guard->distant && guard->votes_at_us <= now_us;
   answer->verdict = (rl_verdict){

@@ -9,7 +9,7 @@
 #define GUARDED_WORLD_H
 
 #include "fake_guard.h"
-#include "lease/rl_guarding.h"
+#include "lease/rl_guard_effects.h"
 #include "lease_world.h"
 #include "lock/rl_round.h"
 #include "node/rl_guard.h"
@@ -46,7 +46,7 @@ static inline void open_world_of_new_nodes(unsigned count) {
 /* Opens a world whose nodes have records, so that they vote. */
 static inline void open_world_with_records(unsigned count) {
   open_world_of_new_nodes(count);
-  rl_guarding_prepare(&world->core);
+  rl_guard_effects_prepare(&world->core);
   for (unsigned i = 0; i < count; i++) {
     put_record(i, QUARANTINE, "ready");
   }

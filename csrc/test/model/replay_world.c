@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "lease/rl_fence.h"
-#include "lease/rl_guarding.h"
+#include "lease/rl_guard_effects.h"
 #include "replay.h"
 
 static const char REPLAY_KEY[] = "k";
@@ -86,7 +86,7 @@ static void replay_guard(replay *run, replay_client *client) {
 
 /* All nodes have a record since long ago. */
 static void replay_make_records(replay *run, replay_client *client) {
-  rl_guarding_prepare(&client->core);
+  rl_guard_effects_prepare(&client->core);
   for (unsigned i = 0; i < client->nodes; i++) {
     fake_store *store = &run->stores[i];
     char reply[FAKE_REPLY_MAX];

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/rl_sha1.h"
-#include "lease/rl_guarding.h"
+#include "lease/rl_guard_effects.h"
 #include "node/rl_guard.h"
 #include "sim.h"
 #include "sim_key.h"
@@ -133,7 +133,7 @@ void sim_guard_ready(sim *s) {
   if (!s->config.guard || !s->config.ready) {
     return;
   }
-  rl_guarding_prepare(core);
+  rl_guard_effects_prepare(core);
   for (unsigned i = 0; i < s->config.nodes; i++) {
     sim_node *node = &s->nodes[i];
     sim_record *record = &node->data.records[s->config.databases ? 1 : 0][0];

@@ -8,7 +8,7 @@
 #include "kept.h"
 #include "lease/rl_attach.h"
 #include "lease/rl_custom_token.h"
-#include "lease/rl_lease.h"
+#include "lease/rl_lease_end.h"
 #include "lease/rl_reentry.h"
 #include "lifecycle/rl_detach.h"
 #include "operator/rl_inspect.h"
@@ -583,7 +583,7 @@ TEST(lock_acquired_twice_reports_lost_to_both_releases) {
 TEST(lost_nested_acquire_is_not_released) {
   held_times(2);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, true), REDLOCK_OK);
-  rl_lease_lose(lock, world->now_us);
+  rl_lease_end_lost(lock, world->now_us);
   assert_error(rl_lock_outcome(lock, world->now_us), REDLOCK_E_LOST);
   assert_error(release(lock), REDLOCK_E_LOST);
   assert_error(release(lock), REDLOCK_E_LOST);
@@ -592,7 +592,7 @@ TEST(lost_nested_acquire_is_not_released) {
 
 TEST(lost_lock_acquired_again_is_released_once) {
   held_times(2);
-  rl_lease_lose(lock, world->now_us);
+  rl_lease_end_lost(lock, world->now_us);
   fake_settle(world);
   assert_error(acquire(lock, NULL), REDLOCK_OK);
   assert_error(release(lock), REDLOCK_OK);

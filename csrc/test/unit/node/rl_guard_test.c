@@ -7,7 +7,7 @@
 
 #include "guarded_world.h"
 #include "lease/rl_attach.h"
-#include "lease/rl_guarding.h"
+#include "lease/rl_guard_effects.h"
 #include "lifecycle/rl_detach.h"
 #include "lock/rl_round.h"
 
@@ -169,7 +169,7 @@ TEST(node_with_a_wrong_clock_does_not_vote) {
 
 TEST(script_is_sent_once_as_text_then_by_hash) {
   open_world_of_new_nodes(1);
-  rl_guarding_prepare(&world->core);
+  rl_guard_effects_prepare(&world->core);
   (void)snprintf(world->nodes[0].store.run_id, sizeof world->nodes[0].store.run_id, "run0-5e");
   put_record(0, QUARANTINE, "ready");
   for (unsigned i = 0; i < 6; i++) {
@@ -199,7 +199,7 @@ TEST(node_whose_clock_becomes_near_is_backfilled) {
   guard_of(1)->distant = false;
   node->lacks_keys = true;
   world->core.backfills->due = 0;
-  rl_guarding_review(&world->core, world->now_us);
+  rl_guard_effects_review(&world->core, world->now_us);
   assert_true(guard_of(1)->near);
   assert_int_equal(world->core.backfills->due, rl_node_bit(node));
 }

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "lease/rl_lease.h"
+#include "lease/rl_lease_end.h"
 
 #include "lease/rl_loss.h"
 #include "lease/rl_reentry.h"
@@ -13,7 +13,7 @@
 #include "lock/rl_result.h"
 #include "lock/rl_ring.h"
 
-void rl_lease_drop_own(rl_lock *lock, redlock_time now_us, bool grow) {
+void rl_lease_end_own(rl_lock *lock, redlock_time now_us, bool grow) {
   rl_attempt *lease = lock->lease;
   rl_attempt *unreleased = lock->unreleased;
   if (lease != NULL && rl_lock_remaining(lock, now_us) == 0) {
@@ -26,17 +26,17 @@ void rl_lease_drop_own(rl_lock *lock, redlock_time now_us, bool grow) {
   rl_release_and_drop(lock, now_us, unreleased, grow);
 }
 
-void rl_lease_drop(rl_lock *lock, redlock_time now_us, bool grow) {
+void rl_lease_end(rl_lock *lock, redlock_time now_us, bool grow) {
   rl_reentry_leave(lock, now_us);
-  rl_lease_drop_own(lock, now_us, grow);
+  rl_lease_end_own(lock, now_us, grow);
 }
 
-void rl_lease_lose(rl_lock *lock, redlock_time now_us) {
+void rl_lease_end_lost(rl_lock *lock, redlock_time now_us) {
   lock->lost = true;
   rl_loss_count(lock, now_us, REDLOCK_E_LOST);
   rl_loss_report(lock, REDLOCK_E_LOST, now_us);
   rl_reentry_share_loss(lock, now_us);
-  rl_lease_drop_own(lock, now_us, true);
+  rl_lease_end_own(lock, now_us, true);
   lock->keys_end_us = now_us;
   rl_result_note_deniers(lock);
   if (rl_ring_is_nesting(lock)) { /* OWN-3: the acquire has failed, and has nothing to release. */

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "lease/rl_guarding.h"
+#include "lease/rl_guard_effects.h"
 
 #include "guarded_world.h"
 #include "lock/rl_events.h"

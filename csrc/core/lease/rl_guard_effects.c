@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "lease/rl_guarding.h"
+#include "lease/rl_guard_effects.h"
 
 #include "lease/rl_backfill.h"
 #include "lease/rl_margin.h"
@@ -12,7 +12,7 @@
 #include "lock/rl_round.h"
 #include "node/rl_guard.h"
 
-void rl_guarding_prepare(rl_core *core) {
+void rl_guard_effects_prepare(rl_core *core) {
   if (core->guards != NULL) {
     rl_guard_prepare(core->guards, rl_core_quorum(core, RL_OPERATION_ACQUIRE), core->prefix,
                      core->prefix_length);
@@ -20,7 +20,7 @@ void rl_guarding_prepare(rl_core *core) {
 }
 
 /* FILL-2 */
-static void rl_guarding_backfill(rl_core *core, uint32_t nodes) {
+static void rl_guard_effects_backfill(rl_core *core, uint32_t nodes) {
   for (unsigned i = 0; nodes != 0 && i < core->node_count; i++) {
     if ((nodes >> i & 1) != 0) {
       rl_backfill_note_well(core, core->nodes[i]);
@@ -32,7 +32,7 @@ static void rl_guarding_backfill(rl_core *core, uint32_t nodes) {
  * Counts and reports a node that the guard excludes since now. A quarantine that is over may have
  * ended without a call: then a second one begins.
  */
-static void rl_guarding_note_quarantine(rl_core *core, rl_node *node, redlock_time now_us) {
+static void rl_guard_effects_note_quarantine(rl_core *core, rl_node *node, redlock_time now_us) {
   const rl_guard *guard = node->link.guard;
   char reason[RL_REASON_MAX + 1];
   if (guard->state == RL_GUARD_UNKNOWN) {
@@ -50,36 +50,36 @@ static void rl_guarding_note_quarantine(rl_core *core, rl_node *node, redlock_ti
   node->quarantine_ends_us = rl_time_add(now_us, rl_guard_quarantined(guard, now_us));
 }
 
-static void rl_guarding_note_quarantines(rl_core *core, redlock_time now_us) {
+static void rl_guard_effects_note_quarantines(rl_core *core, redlock_time now_us) {
   for (unsigned i = 0; i < core->node_count; i++) {
-    rl_guarding_note_quarantine(core, core->nodes[i], now_us);
+    rl_guard_effects_note_quarantine(core, core->nodes[i], now_us);
   }
 }
 
-static void rl_guarding_act(rl_core *core, const rl_node *node, const rl_guard_news *news) {
+static void rl_guard_effects_act(rl_core *core, const rl_node *node, const rl_guard_news *news) {
   if (news->lost_keys) {
     rl_margin_suspect(core, node);
   }
-  rl_guarding_backfill(core, news->near);
+  rl_guard_effects_backfill(core, news->near);
 }
 
-bool rl_guarding_note_clock(rl_core *core, rl_node *node, redlock_time now_us,
-                            const rl_outstanding *command, uint64_t node_us) {
+bool rl_guard_effects_note_clock(rl_core *core, rl_node *node, redlock_time now_us,
+                                 const rl_outstanding *command, uint64_t node_us) {
   rl_guard_news news = rl_guard_note_clock(node, now_us, command, node_us);
-  rl_guarding_act(core, node, &news);
+  rl_guard_effects_act(core, node, &news);
   return news.review;
 }
 
-void rl_guarding_answered(rl_core *core, rl_node *node, redlock_time now_us,
-                          const rl_outstanding *command, bool came_up) {
+void rl_guard_effects_answered(rl_core *core, rl_node *node, redlock_time now_us,
+                               const rl_outstanding *command, bool came_up) {
   rl_guard_news news = rl_guard_answered(node, now_us, command);
-  rl_guarding_act(core, node, &news);
+  rl_guard_effects_act(core, node, &news);
   if (news.review) {
     rl_renew_warn_all(core, now_us);
   }
   uint32_t near = rl_guard_review(core->guards, now_us);
-  rl_guarding_backfill(core, near);
-  rl_guarding_note_quarantines(core, now_us);
+  rl_guard_effects_backfill(core, near);
+  rl_guard_effects_note_quarantines(core, now_us);
   uint32_t known = came_up ? near & ~rl_node_bit(node) : near | rl_node_bit(node);
   for (unsigned i = 0; i < core->node_count; i++) {
     if ((known >> i & 1) != 0 && core->nodes[i]->link.phase == RL_LINK_UP) {
@@ -90,9 +90,9 @@ void rl_guarding_answered(rl_core *core, rl_node *node, redlock_time now_us,
   }
 }
 
-void rl_guarding_review(rl_core *core, redlock_time now_us) {
+void rl_guard_effects_review(rl_core *core, redlock_time now_us) {
   if (core->guards != NULL) {
-    rl_guarding_backfill(core, rl_guard_review(core->guards, now_us));
-    rl_guarding_note_quarantines(core, now_us);
+    rl_guard_effects_backfill(core, rl_guard_review(core->guards, now_us));
+    rl_guard_effects_note_quarantines(core, now_us);
   }
 }
