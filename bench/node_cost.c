@@ -116,10 +116,10 @@ static void cost_native(const cost *c, rl_buffer *out, const rl_command_key *key
 
 /* The script that acquires a lock with a fencing token, or for a client with a guard, or both. */
 static void cost_take(rl_buffer *out, const rl_command_key *key, cost_step step, bool by_text) {
-  rl_command_watch watch = {.script = RL_SCRIPT_TAKE, .by_text = by_text, .ttl_ms = 100000};
+  rl_fenced_command watch = {.script = RL_SCRIPT_TAKE, .by_text = by_text, .ttl_ms = 100000};
   watch.fence = step == COST_TAKE_GUARDED ? 0 : COST_FENCE;
   watch.seal = step == COST_TAKE_FENCED ? NULL : COST_SEAL;
-  (void)rl_command_watched(out, key, &watch);
+  (void)rl_command_fenced(out, key, &watch);
 }
 
 /* The place of number |place|, of a client of its own. */

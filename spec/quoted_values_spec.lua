@@ -186,7 +186,7 @@ local VALUES = {
     ["docs/design.md"] = { "| waiting releases of a node | $ |" },
   },
   limit_of_tickets = {
-    { "csrc/core/wait/rl_waits.h", "RL_TICKETS_MAX" },
+    { "csrc/core/wait/rl_wait_state.h", "RL_TICKETS_MAX" },
     ["docs/design.md"] = { "entries of a queue | $; " },
   },
   limit_of_entries_of_a_queue = {

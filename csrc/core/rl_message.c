@@ -151,7 +151,7 @@ static void rl_message_unavailable(rl_message *message, const rl_lock *lock) {
   unsigned yes = quorum->granted;
   if (operation == RL_OPERATION_ACQUIRE &&
       rl_quorum_decide_acquire(quorum, rl_core_quorum(lock->core, operation)) ==
-          RL_DECISION_MAJORITY) {
+          RL_DECISION_GRANTED) {
     rl_message_unconfirmed(message, lock);
     return;
   }

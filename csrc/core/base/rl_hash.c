@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "base/rl_word.h"
+#include "base/rl_number.h"
 
 #define RL_HASH_BUCKETS_MIN 16
 
@@ -16,7 +16,7 @@ uint64_t rl_hash_bytes(uint64_t seed, const void *bytes, size_t length) {
   uint64_t hash = seed ^ length;
   while (length > 0) {
     size_t taken = length < sizeof hash ? length : sizeof hash;
-    hash = (hash ^ rl_word_read(at, taken)) * 0xff51afd7ed558ccdu;
+    hash = (hash ^ rl_number_in_bytes(at, taken)) * 0xff51afd7ed558ccdu;
     hash ^= hash >> 32;
     hash += seed;
     at += taken;

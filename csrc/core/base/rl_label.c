@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/rl_word.h"
+#include "base/rl_number.h"
 
 static_assert(RL_LABELLED_MAX + RL_LABEL_PERMITS_MAX <= REDLOCK_TOKEN_MAX,
               "an inspection reads a token with a label");
@@ -105,7 +105,7 @@ static size_t rl_label_read_permits(const char *bytes, size_t length, unsigned *
     return 0;
   }
   size_t rest = length - REDLOCK_TOKEN_LENGTH - 1;
-  size_t digits = rl_word_decimal(number, rest, &count);
+  size_t digits = rl_number_in_digits(number, rest, &count);
   bool valid = count > 0 && count <= REDLOCK_PERMITS_MAX && number[0] != '0' &&
                (digits == rest || number[digits] == ':');
   *permits = valid ? (unsigned)count : 0;

@@ -54,7 +54,7 @@ static rl_decision rl_quorum_decide(const rl_quorum *quorum, unsigned needed, un
   unsigned spare = quorum->nodes - needed;
   assert(quorum->unsent == 0);
   if (quorum->granted >= needed) {
-    return RL_DECISION_MAJORITY;
+    return RL_DECISION_GRANTED;
   }
   if (graver > spare) {
     return reason;
@@ -88,7 +88,7 @@ rl_decision rl_quorum_decide_release(const rl_quorum *quorum) {
   unsigned pending = rl_quorum_pending(quorum);
   unsigned certain = 0u + quorum->granted + quorum->denied + quorum->unsent;
   if (quorum->granted >= majority) {
-    return RL_DECISION_MAJORITY;
+    return RL_DECISION_GRANTED;
   }
   if (quorum->denied >= majority) {
     return RL_DECISION_DENIED;
@@ -97,7 +97,7 @@ rl_decision rl_quorum_decide_release(const rl_quorum *quorum) {
     return RL_DECISION_NONE;
   }
   if (certain >= majority) {
-    return RL_DECISION_MAJORITY;
+    return RL_DECISION_GRANTED;
   }
   return certain + pending >= majority ? RL_DECISION_NONE : RL_DECISION_UNAVAILABLE;
 }

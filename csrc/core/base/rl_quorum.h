@@ -19,7 +19,7 @@ typedef struct rl_quorum {
 
 typedef enum rl_decision {
   RL_DECISION_NONE = 0,   /* more votes are needed */
-  RL_DECISION_MAJORITY,   /* enough nodes granted: a majority, or more */
+  RL_DECISION_GRANTED,    /* enough nodes granted: a majority, or more */
   RL_DECISION_DENIED,     /* too many nodes denied */
   RL_DECISION_UNAVAILABLE /* too many nodes failed */
 } rl_decision;

@@ -22,8 +22,8 @@
  *          late as possible: a majority, at its shortest latencies, can still answer within the
  *          budget (rl_pause_last_attempt_at()).
  */
+#include "base/rl_number.h"
 #include "base/rl_validity.h"
-#include "base/rl_word.h"
 #include "lease/rl_attach.h"
 #include "lease/rl_backfill.h"
 #include "lease/rl_fence.h"
@@ -72,7 +72,7 @@ static rl_begun rl_acquire_begin(rl_lock *lock, redlock_time now_us, const unsig
     rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED); /* The drift is not below the ttl. */
     return RL_BEGUN_ENDED;
   }
-  lock->random = rl_word_read(entropy + RL_ATTEMPT_ENTROPY, sizeof lock->random);
+  lock->random = rl_number_in_bytes(entropy + RL_ATTEMPT_ENTROPY, sizeof lock->random);
   rl_semaphore_plan(lock, now_us);
   if (!rl_semaphore_asks(lock)) {
     rl_release_hurry_failed_attempt(lock, now_us, true);
@@ -261,10 +261,10 @@ static void rl_acquire_decide(rl_lock *lock, redlock_time now_us) {
     return;
   }
   rl_decision decision = rl_acquire_decision(lock);
-  if (decision == RL_DECISION_MAJORITY && rl_fence_is_on(lock) && rl_lock_attach(lock) == NULL) {
+  if (decision == RL_DECISION_GRANTED && rl_fence_is_on(lock) && rl_lock_attach(lock) == NULL) {
     decision = rl_fence_decide(lock, now_us);
   }
-  if (decision == RL_DECISION_MAJORITY) {
+  if (decision == RL_DECISION_GRANTED) {
     rl_acquire_granted(lock, now_us);
   } else if (decision == RL_DECISION_DENIED && rl_twin_test(lock, now_us)) {
     return; /* rl_twin_test() has sent tests; their answers decide. */

@@ -147,7 +147,7 @@ static void rl_extend_decide(rl_lock *lock, redlock_time now_us) {
   rl_decision decision = rl_quorum_decide_extend(&lock->quorum, needed);
   if (now_us >= lock->deadline_us) {
     rl_lock_end(lock, now_us, REDLOCK_E_EXPIRED);
-  } else if (decision == RL_DECISION_MAJORITY) {
+  } else if (decision == RL_DECISION_GRANTED) {
     rl_extend_confirmed(lock, now_us);
   } else if (decision == RL_DECISION_DENIED) {
     rl_lock_end(lock, now_us, REDLOCK_E_LOST);

@@ -138,7 +138,7 @@ rl_decision rl_fence_decide(rl_lock *lock, redlock_time now_us) {
   unsigned possible = 0;
   fence->settled = true;
   if (rl_quorum_count(fence->confirmed) >= needed) {
-    return RL_DECISION_MAJORITY;
+    return RL_DECISION_GRANTED;
   }
   for (unsigned i = 0; i < lock->core->node_count; i++) {
     rl_node *node = lock->core->nodes[i];

@@ -167,13 +167,13 @@ bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attem
 
 /* Queues TAKE, PROLONG or CONFIRM. */
 static bool rl_link_queue_fenced_or_guarded(rl_link *link, rl_outstanding *command,
-                                            rl_command_watch *watch) {
+                                            rl_fenced_command *fenced) {
   rl_command_key key = rl_attempt_key(command->attempt);
-  command->script = (uint8_t)watch->script;
-  command->by_text = command->by_text || !link->knows[watch->script];
-  watch->by_text = command->by_text;
+  command->script = (uint8_t)fenced->script;
+  command->by_text = command->by_text || !link->knows[fenced->script];
+  fenced->by_text = command->by_text;
   assert(link->phase == RL_LINK_UP);
-  if (!rl_link_reserve_outstanding(link, true) || !rl_command_watched(&link->output, &key, watch)) {
+  if (!rl_link_reserve_outstanding(link, true) || !rl_command_fenced(&link->output, &key, fenced)) {
     return false;
   }
   return rl_link_append_script(link, command);
@@ -183,34 +183,35 @@ bool rl_link_queue_take(rl_link *link, redlock_time now_us, rl_outstanding_kind 
                         rl_attempt *attempt, uint32_t round, uint64_t ttl_ms, bool own,
                         uint64_t fence) {
   rl_outstanding command = {attempt, now_us, round, (uint8_t)kind, 0, 0, RL_SCRIPT_NONE};
-  rl_command_watch watch = {.script = RL_SCRIPT_TAKE, .own = own, .fence = fence, .ttl_ms = ttl_ms};
+  rl_fenced_command fenced = {
+      .script = RL_SCRIPT_TAKE, .own = own, .fence = fence, .ttl_ms = ttl_ms};
   const rl_guard *guard = link->guard;
   if (guard != NULL) { /* GRD-4. A repeated lease (|own|) always compares the history. */
     bool by_text = !link->knows[RL_SCRIPT_TAKE_HERE];
     assert(guard->body != NULL && guard->record[0] != '\0');
-    watch.script = RL_SCRIPT_TAKE_HERE;
-    watch.body = by_text ? guard->body : guard->sha1;
-    watch.seal = guard->seal;
-    watch.run_id = by_text ? guard->run_id : rl_guard_history(guard, own ? REDLOCK_NEVER : now_us);
-    command.step = watch.run_id != NULL; /* the script compares the history */
+    fenced.script = RL_SCRIPT_TAKE_HERE;
+    fenced.body = by_text ? guard->body : guard->sha1;
+    fenced.seal = guard->seal;
+    fenced.run_id = by_text ? guard->run_id : rl_guard_history(guard, own ? REDLOCK_NEVER : now_us);
+    command.step = fenced.run_id != NULL; /* the script compares the history */
   }
-  return rl_link_queue_fenced_or_guarded(link, &command, &watch);
+  return rl_link_queue_fenced_or_guarded(link, &command, &fenced);
 }
 
 bool rl_link_queue_prolong(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                            bool by_text, uint64_t ttl_ms, uint64_t fence) {
   rl_outstanding command = {attempt, now_us, round,         RL_OUTSTANDING_EXTEND,
                             by_text, 0,      RL_SCRIPT_NONE};
-  rl_command_watch watch = {.script = RL_SCRIPT_PROLONG, .fence = fence, .ttl_ms = ttl_ms};
-  return rl_link_queue_fenced_or_guarded(link, &command, &watch);
+  rl_fenced_command fenced = {.script = RL_SCRIPT_PROLONG, .fence = fence, .ttl_ms = ttl_ms};
+  return rl_link_queue_fenced_or_guarded(link, &command, &fenced);
 }
 
 bool rl_link_queue_confirm(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                            bool by_text, uint64_t ttl_ms, uint64_t fence) {
   rl_outstanding command = {attempt, now_us, round,         RL_OUTSTANDING_CONFIRM,
                             by_text, 0,      RL_SCRIPT_NONE};
-  rl_command_watch watch = {.script = RL_SCRIPT_CONFIRM, .fence = fence, .ttl_ms = ttl_ms};
-  return rl_link_queue_fenced_or_guarded(link, &command, &watch);
+  rl_fenced_command fenced = {.script = RL_SCRIPT_CONFIRM, .fence = fence, .ttl_ms = ttl_ms};
+  return rl_link_queue_fenced_or_guarded(link, &command, &fenced);
 }
 
 bool rl_link_queue_slots(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,

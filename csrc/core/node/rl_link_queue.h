@@ -21,7 +21,7 @@ bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attem
                            bool by_text, bool grow);
 
 /*
- * Their counterparts with a fencing token or a guard (rl_command_watched()): TAKE replaces SET,
+ * Their counterparts with a fencing token or a guard (rl_command_fenced()): TAKE replaces SET,
  * PROLONG replaces the extend. With |own|, TAKE repeats a lease with the issued token |fence|;
  * otherwise it proposes |fence|, to the server that the guard knows.
  */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/rl_word.h"
+#include "base/rl_number.h"
 
 const char *rl_doctor_node_find(const rl_doctor_node *node, const char *name, size_t *length) {
   size_t name_length = strlen(name);
@@ -45,6 +45,6 @@ bool rl_doctor_node_is(const rl_doctor_node *node, const char *name, const char 
 bool rl_doctor_node_number(const rl_doctor_node *node, const char *name, uint64_t *number) {
   size_t length = 0;
   const char *reported = rl_doctor_node_find(node, name, &length);
-  return reported != NULL && length > 0 && rl_word_decimal(reported, length, number) == length &&
-         *number <= RL_NUMBER_MAX;
+  return reported != NULL && length > 0 &&
+         rl_number_in_digits(reported, length, number) == length && *number <= RL_NUMBER_MAX;
 }

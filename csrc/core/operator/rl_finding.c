@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/rl_word.h"
+#include "base/rl_number.h"
 #include "node/rl_native.h"
 #include "wire/rl_command.h"
 
@@ -608,7 +608,7 @@ static uint64_t rl_finding_major(const rl_doctor_node *node, const char **produc
     *product = "Redis";
     (void)rl_doctor_node_value(node, "version", version);
   }
-  size_t digits = rl_word_decimal(version, strlen(version), &major);
+  size_t digits = rl_number_in_digits(version, strlen(version), &major);
   return version[digits] == '.' || version[digits] == '\0' ? major : 0;
 }
 

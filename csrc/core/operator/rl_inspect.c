@@ -20,7 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/rl_word.h"
+#include "base/rl_number.h"
 #include "operator/rl_ask.h"
 
 /*
@@ -84,7 +84,7 @@ static uint64_t rl_inspect_fence(char *word) {
   }
   *slash = '\0';
   size_t length = strlen(slash + 1);
-  bool valid = rl_word_decimal(slash + 1, length, &fence) == length && fence <= RL_NUMBER_MAX;
+  bool valid = rl_number_in_digits(slash + 1, length, &fence) == length && fence <= RL_NUMBER_MAX;
   return valid ? fence : 0;
 }
 
@@ -95,7 +95,7 @@ static uint64_t rl_inspect_fence(char *word) {
 static redlock_duration rl_inspect_ttl(const char *word) {
   size_t length = strlen(word);
   uint64_t ttl_ms;
-  bool valid = rl_word_decimal(word, length, &ttl_ms) == length &&
+  bool valid = rl_number_in_digits(word, length, &ttl_ms) == length &&
                ttl_ms < REDLOCK_NEVER / REDLOCK_MILLISECONDS;
   return valid ? ttl_ms * REDLOCK_MILLISECONDS : REDLOCK_NEVER;
 }

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/rl_word.h"
+#include "base/rl_number.h"
 
 typedef struct rl_address_parser {
   rl_address *address;
@@ -87,7 +87,7 @@ static int rl_address_unescape_text(rl_address_parser *parser, char *out, size_t
 static int rl_address_number(const char *text, size_t length, int max) {
   uint64_t number;
   bool valid =
-      length > 0 && rl_word_decimal(text, length, &number) == length && number <= (uint64_t)max;
+      length > 0 && rl_number_in_digits(text, length, &number) == length && number <= (uint64_t)max;
   return valid ? (int)number : -1;
 }
 

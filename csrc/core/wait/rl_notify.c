@@ -115,7 +115,7 @@ void rl_notify_note_contention(rl_core *core, const rl_resource *resource, redlo
   if (core->notify == NULL) {
     return;
   }
-  rl_notify_note_hash(core->notify, rl_waits_hash(core, resource), now_us);
+  rl_notify_note_hash(core->notify, rl_wait_state_hash(core, resource), now_us);
   for (unsigned i = 0; i < resource->count && resource->count > 1; i++) {
     rl_resource_name name = rl_resource_at(resource, i);
     rl_notify_note_hash(core->notify,
@@ -167,7 +167,7 @@ static void rl_notify_schedule_after_pause(rl_lock *head, rl_ticket *ticket, red
   }
   if (ticket->polls) {
     redlock_time last_us = ticket->waitlist->attempt_us;
-    due_us = rl_time_add(last_us, rl_pause_next(head, rl_waits_random(head->core), last_us));
+    due_us = rl_time_add(last_us, rl_pause_next(head, rl_wait_state_random(head->core), last_us));
   }
   rl_notify_schedule_at(head, ticket, rl_time_max(due_us, now_us));
 }
@@ -189,7 +189,7 @@ unsigned rl_notify_slot(const rl_core *core, const rl_waitlist *waitlist) {
 /* NTF-5. Returns a random time, 50 ms or more after the last attempt. */
 static redlock_time rl_notify_time_apart(rl_core *core, const rl_ticket *ticket) {
   redlock_duration range_us = rl_time_max(RL_NOTIFY_APART_US, 4 * rl_pause_reply_time(core));
-  redlock_duration apart_us = RL_NOTIFY_APART_US + rl_waits_random(core) % (range_us + 1);
+  redlock_duration apart_us = RL_NOTIFY_APART_US + rl_wait_state_random(core) % (range_us + 1);
   return rl_time_add(ticket->waitlist->attempt_us, apart_us);
 }
 
@@ -249,7 +249,7 @@ void rl_notify_decide(rl_core *core, rl_ticket *ticket, redlock_time now_us) {
     ticket->polls = true;
     rl_timers_set(&core->timers, &head->timer, rl_poll_time_next(core, ticket, now_us));
   } else if (ticket->polls) { /* Too few nodes would notify the head: try after a pause. */
-    redlock_duration pause_us = rl_pause_next(head, rl_waits_random(core), now_us);
+    redlock_duration pause_us = rl_pause_next(head, rl_wait_state_random(core), now_us);
     ticket->polls = false;
     rl_timers_set(&core->timers, &head->timer,
                   rl_time_min(rl_time_add(now_us, pause_us), head->timer.due_us));

@@ -14,7 +14,7 @@
 #include "node/rl_node.h"
 #include "wait/rl_subscriber.h"
 #include "wait/rl_ticket.h"
-#include "wait/rl_waits.h"
+#include "wait/rl_wait_state.h"
 
 /* Turns notifications on. Returns REDLOCK_OK or REDLOCK_E_NO_MEMORY. */
 int rl_notify_open(struct rl_core *core);
@@ -72,7 +72,7 @@ void rl_notify_only_attempt_failed(rl_lock *lock, redlock_time now_us, int error
 /* Returns true if a quorum of the nodes has notified the wait list, or will do so. */
 bool rl_notify_quorum_notifies(const struct rl_core *core, const rl_waitlist *waitlist);
 
-/* NTF-2. Returns true if the resource with that hash (rl_waits_hash()) is recently contended. */
+/* NTF-2. Returns true if the resource of |hash| (rl_wait_state_hash()) is recently contended. */
 bool rl_notify_was_contended(const struct rl_core *core, uint64_t hash, redlock_time now_us);
 
 /* NTF-2. Notes that another client waits for the resource: it is now recently contended. */

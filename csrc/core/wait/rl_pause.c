@@ -9,7 +9,7 @@
 #include "wait/rl_pause.h"
 
 #include "options/rl_backoff.h"
-#include "wait/rl_waits.h"
+#include "wait/rl_wait_state.h"
 
 redlock_duration rl_pause_reply_time(const rl_core *core) {
   redlock_duration fastest_us[REDLOCK_NODES_MAX] = {0}; /* gcc -O3 warns without. */
@@ -54,7 +54,8 @@ void rl_pause_limit(rl_lock *lock, redlock_time now_us) {
   uint64_t drawn = rl_time_min(pauses, RL_PAUSE_DRAWN_MAX);
   redlock_time end_us = now_us;
   for (uint64_t i = 0; i < drawn; i++) {
-    end_us = rl_time_add(end_us, rl_backoff_attempt(lock->current, rl_waits_random(lock->core)));
+    end_us =
+        rl_time_add(end_us, rl_backoff_attempt(lock->current, rl_wait_state_random(lock->core)));
   }
   redlock_duration mean_us = rl_backoff_attempt_mean(lock->current);
   if (pauses > drawn) {

@@ -114,5 +114,5 @@ redlock_time rl_poll_time_next(rl_core *core, const rl_ticket *ticket, redlock_t
 
 void rl_poll_time_restart(rl_core *core, rl_ticket *ticket, redlock_time now_us) {
   ticket->polled_us = now_us;
-  ticket->random = rl_waits_random(core);
+  ticket->random = rl_wait_state_random(core);
 }

@@ -6,7 +6,7 @@
 #ifndef RL_POLL_TIME_H
 #define RL_POLL_TIME_H
 
-#include "wait/rl_waits.h"
+#include "wait/rl_wait_state.h"
 
 /* Notes a poll: the time to the next one starts now. */
 void rl_poll_time_restart(rl_core *core, rl_ticket *ticket, redlock_time now_us);

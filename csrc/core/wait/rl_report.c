@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "base/rl_word.h"
+#include "base/rl_number.h"
 #include "lock/rl_round.h"
 #include "node/rl_link_queue.h"
 #include "wait/rl_notify.h"
@@ -74,7 +74,7 @@ static bool rl_report_read_answer(const rl_node *node, redlock_time now_us, rl_s
   bool places = script == RL_SCRIPT_ENQUEUE_ALL;
   if (reply->type == RL_REPLY_STRING && (places || script == RL_SCRIPT_ENQUEUE_LABEL)) {
     uint64_t number;
-    digits = rl_word_decimal(reply->bytes, reply->length, &number);
+    digits = rl_number_in_digits(reply->bytes, reply->length, &number);
     if (digits == 0 || number > RL_NUMBER_MAX || digits == reply->length ||
         reply->bytes[digits] != ':') {
       return false;

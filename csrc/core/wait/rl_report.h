@@ -7,7 +7,7 @@
 #define RL_REPORT_H
 
 #include "wait/rl_subscriber.h"
-#include "wait/rl_waits.h"
+#include "wait/rl_wait_state.h"
 
 /* Returns true if the reply answers ENQUEUE, DEQUEUE or the probe. */
 bool rl_report_is_for(const rl_outstanding *outstanding);

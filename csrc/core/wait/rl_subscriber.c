@@ -51,7 +51,7 @@ bool rl_subscriber_needed(const rl_core *core, unsigned node) {
 static void rl_subscribers_create(rl_core *core) {
   rl_notify_state *notify = core->notify;
   (void)snprintf(notify->channel, sizeof notify->channel, RL_COMMAND_CHANNEL "%016llx",
-                 (unsigned long long)rl_waits_random(core));
+                 (unsigned long long)rl_wait_state_random(core));
   for (unsigned i = 0; i < core->node_count; i++) {
     rl_node *subscriber = rl_subscriber_of(core, i);
     if (subscriber == NULL) {

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "wait/rl_waits.h"
+#include "wait/rl_wait_state.h"
 
 /* Subscribers are closed after this time without a waiter. */
 #define RL_SUBSCRIBER_IDLE_US (60 * REDLOCK_SECONDS)

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rl_word.h"
+#include "base/rl_number.h"
 #include "lock/rl_lock.h"
 #include "node/rl_link_queue.h"
 
@@ -159,7 +159,7 @@ void rl_ticket_note_places(rl_ticket *ticket, redlock_time now_us, unsigned node
   rl_ticket_places *places = &ticket->places[node];
   uint32_t bit = (uint32_t)1 << node;
   uint64_t reserved;
-  (void)rl_word_decimal(text, length, &reserved);
+  (void)rl_number_in_digits(text, length, &reserved);
   places->reserved = (uint8_t)(reserved & ((1u << ticket->base->count) - 1));
   ticket->reserved = places->reserved != 0 ? ticket->reserved | bit : ticket->reserved & ~bit;
   if (places->reserved != 0) {

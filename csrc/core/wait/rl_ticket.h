@@ -6,7 +6,7 @@
 #ifndef RL_TICKET_H
 #define RL_TICKET_H
 
-#include "wait/rl_waits.h"
+#include "wait/rl_wait_state.h"
 
 /*
  * Returns a ticket of |base|, without a wait list, and takes a reference; NULL when there are too

@@ -36,7 +36,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rl_word.h"
+#include "base/rl_number.h"
 #include "lock/rl_lock.h"
 #include "lock/rl_outbox.h"
 #include "lock/rl_ring.h"
@@ -73,7 +73,7 @@ static rl_waitlist *rl_waitlist_another(const rl_waitlist *waitlist) {
 rl_waitlist *rl_waitlist_find(const rl_core *core, const rl_resource *resource) {
   return core->waitlists->table.count == 0
              ? NULL
-             : rl_waitlist_lookup(core, resource, rl_waits_hash(core, resource));
+             : rl_waitlist_lookup(core, resource, rl_wait_state_hash(core, resource));
 }
 
 /* Begins a wait list. Returns NULL when out of memory: the lock then waits alone. */
@@ -157,7 +157,7 @@ static rl_waitlist *rl_waitlist_choose(const rl_lock *lock, rl_waitlist *first) 
     }
     if (lock->current->notify == at->head->current->notify &&
         lock->current->permits == at->head->current->permits) {
-      random = kinds == 0 ? rl_waits_random(lock->core) : random;
+      random = kinds == 0 ? rl_wait_state_random(lock->core) : random;
       any = kinds == random % RL_WAITLIST_KINDS_MAX ? at : any;
       kinds++;
     }
@@ -199,7 +199,7 @@ bool rl_waitlist_enter_after_attempt(rl_lock *lock, redlock_time now_us) {
     return false;
   }
   rl_waitlist_seed(core, lock->random);
-  return rl_waitlist_put(lock, now_us, rl_waits_hash(core, lock->resource), true);
+  return rl_waitlist_put(lock, now_us, rl_wait_state_hash(core, lock->resource), true);
 }
 
 bool rl_waitlist_enter(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
@@ -207,8 +207,8 @@ bool rl_waitlist_enter(rl_lock *lock, redlock_time now_us, const unsigned char *
   if (lock->waitlist != NULL || !rl_waitlist_is_for(lock)) {
     return false;
   }
-  rl_waitlist_seed(core, rl_word_read(entropy, sizeof core->waitlists->seed));
-  uint64_t hash = rl_waits_hash(core, lock->resource);
+  rl_waitlist_seed(core, rl_number_in_bytes(entropy, sizeof core->waitlists->seed));
+  uint64_t hash = rl_wait_state_hash(core, lock->resource);
   bool tries = lock->current->permits > 0 && lock->current->fair != REDLOCK_YES &&
                !rl_notify_was_contended(core, hash, now_us);
   return rl_waitlist_put(lock, now_us, hash, !tries);
@@ -288,7 +288,7 @@ static void rl_waitlist_promote(rl_waitlist *waitlist, redlock_time now_us, bool
     return;
   }
   rl_lock_enter(next, RL_PHASE_DELAY);
-  next->random = rl_waits_random(core);
+  next->random = rl_wait_state_random(core);
   if (granted) {
     rl_waitlist_settle_all(next, REDLOCK_VOTE_TAKEN, NULL);
     rl_lock_set_result(next, REDLOCK_E_TAKEN);

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "wait/rl_waits.h"
+#include "wait/rl_wait_state.h"
 
 void rl_waitlists_free(struct rl_core *core);
 

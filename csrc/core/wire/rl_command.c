@@ -296,21 +296,21 @@ bool rl_command_attach(rl_buffer *buffer, const rl_command_key *key, const rl_co
   return rl_command_eval(buffer, call, argv, here != NULL ? 6 : 4);
 }
 
-bool rl_command_watched(rl_buffer *buffer, const rl_command_key *key,
-                        const rl_command_watch *watch) {
-  bool takes = rl_script_takes(watch->script);
-  const rl_command_argv fence = {NULL, watch->fence};
+bool rl_command_fenced(rl_buffer *buffer, const rl_command_key *key,
+                       const rl_fenced_command *fenced) {
+  bool takes = rl_script_takes(fenced->script);
+  const rl_command_argv fence = {NULL, fenced->fence};
   const rl_command_argv argv[] = {rl_command_token_of(key),
-                                  {NULL, watch->ttl_ms},
+                                  {NULL, fenced->ttl_ms},
                                   {NULL, rl_command_key_count(key)},
-                                  takes ? rl_command_text_of(watch->own ? "1" : "0") : fence,
+                                  takes ? rl_command_text_of(fenced->own ? "1" : "0") : fence,
                                   fence,
-                                  rl_command_text_of(watch->seal != NULL ? "1" : ""),
-                                  rl_command_text_of(watch->run_id)};
-  rl_command_call call = rl_command_call_of(watch->script, watch->by_text, key, true);
-  call.body = watch->body != NULL ? watch->body : call.body;
-  call.counted = watch->fence > 0;
-  call.last = watch->seal;
+                                  rl_command_text_of(fenced->seal != NULL ? "1" : ""),
+                                  rl_command_text_of(fenced->run_id)};
+  rl_command_call call = rl_command_call_of(fenced->script, fenced->by_text, key, true);
+  call.body = fenced->body != NULL ? fenced->body : call.body;
+  call.counted = fenced->fence > 0;
+  call.last = fenced->seal;
   return rl_command_eval(buffer, call, argv, takes ? 7 : 4);
 }
 

@@ -155,7 +155,7 @@ bool rl_command_enqueue_all(rl_buffer *buffer, bool by_text, const rl_command_ke
  * number, because a lease outlives its counter. They prolong a counter that is high enough, which
  * also works on a node that is out of memory.
  */
-typedef struct rl_command_watch {
+typedef struct rl_fenced_command {
   rl_script script;
   const char *body; /* text or SHA-1, if it is not that of the table; or NULL */
   bool by_text;
@@ -164,10 +164,10 @@ typedef struct rl_command_watch {
   uint64_t ttl_ms;    /* life of the keys; their counters live for a week more */
   const char *seal;   /* TAKE with a guard: the key of the record's seal; or NULL */
   const char *run_id; /* TAKE with a seal: the server, "run_id-history" or "-history"; or NULL */
-} rl_command_watch;
+} rl_fenced_command;
 
-bool rl_command_watched(rl_buffer *buffer, const rl_command_key *key,
-                        const rl_command_watch *watch);
+bool rl_command_fenced(rl_buffer *buffer, const rl_command_key *key,
+                       const rl_fenced_command *fenced);
 
 /*
  * Asks which of the slots 1 to |permits| of the semaphore |base| exist. It changes nothing. The

@@ -16,8 +16,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/rl_number.h"
 #include "base/rl_sha1.h"
-#include "base/rl_word.h"
 
 #define RL_LINEAGE_WORDS 5
 #define RL_LINEAGE_LIST_DIGITS 16
@@ -127,7 +127,7 @@ static bool rl_lineage_word(const char **at, char *word, size_t size) {
 
 /* Reads the number at |*at|, and moves |*at| behind the next space, or returns false. */
 static bool rl_lineage_number(const char **at, uint64_t *number) {
-  size_t length = rl_word_decimal(*at, strlen(*at), number);
+  size_t length = rl_number_in_digits(*at, strlen(*at), number);
   if (length == 0 || (*at)[length] != ' ' || *number > RL_NUMBER_MAX) {
     return false;
   }

@@ -12,7 +12,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/rl_word.h"
+#include "base/rl_number.h"
 
 #if HIREDIS_MAJOR >= 1
 typedef size_t rl_reply_count;
@@ -176,7 +176,8 @@ static bool rl_reply_too_large(const redisReader *reader) {
     return held > RL_REPLY_LINE_MAX;
   }
   uint64_t announced;
-  bool announcing = rl_word_decimal(bytes, held, &announced) == held; /* Its line is incomplete. */
+  bool announcing =
+      rl_number_in_digits(bytes, held, &announced) == held; /* Its line is incomplete. */
   return announced > RL_REPLY_BULK_MAX ||
          held > (announcing ? RL_REPLY_LINE_MAX : RL_REPLY_BULK_MAX + RL_REPLY_LINE_MAX);
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rl_word.h"
+#include "base/rl_number.h"
 #include "wire/rl_command.h"
 #include "wire/rl_lineage.h"
 
@@ -86,7 +86,7 @@ unsigned rl_resource_parse_slot(const void *name, size_t length, size_t *base_le
     at--;
   }
   bool named = at > 0 && at < length && bytes[at - 1] == '/' && bytes[at] != '0' &&
-               rl_word_decimal(bytes + at, length - at, &slot) == length - at &&
+               rl_number_in_digits(bytes + at, length - at, &slot) == length - at &&
                slot <= REDLOCK_PERMITS_MAX;
   *base_length = named ? at - 1 : length;
   return named ? (unsigned)slot : 0;

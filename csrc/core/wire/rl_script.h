@@ -19,7 +19,7 @@ typedef enum rl_script {
   RL_SCRIPT_EXTEND_ALL,  /* prolongs all keys if each has the token: 1, otherwise 0 */
   RL_SCRIPT_ACQUIRE_ALL, /* sets all keys if none exists: OK, otherwise the number of one */
   RL_SCRIPT_HEAL_ALL,    /* sets all keys if none has another token: OK, otherwise its number */
-  /* With a fencing token or a guard, for one or several keys (rl_command_watched()): */
+  /* With a fencing token or a guard, for one or several keys (rl_command_fenced()): */
   RL_SCRIPT_TAKE,    /* sets all keys if none exists, and raises their counters */
   RL_SCRIPT_PROLONG, /* prolongs all keys if each has the token, and raises their counters */
   RL_SCRIPT_CONFIRM, /* raises the counters of all keys if each has the token */

@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #include "base/rl_time.h"
-#include "net/rl_name.h"
+#include "net/rl_lookup.h"
 #include "net/rl_sentinel.h"
 #include "os/rl_descriptor.h"
 #include "os/rl_thread.h"
@@ -86,7 +86,7 @@ static void *rl_resolver_run(void *argument) {
   bool known =
       resolver->sentinels.count == 0 ||
       rl_sentinel_find(&resolver->sentinels, &resolver->connection, target, resolver->error);
-  int error = known ? rl_name_find(target->host, target->port, &resolver->addresses) : 0;
+  int error = known ? rl_lookup_name(target->host, target->port, &resolver->addresses) : 0;
   if (error != 0) {
     (void)snprintf(resolver->error, sizeof resolver->error, "cannot resolve the name: %s",
                    gai_strerror(error));
@@ -170,6 +170,6 @@ struct addrinfo *rl_resolver_numeric(const char *host, int port) {
   struct addrinfo *addresses;
   char service[8];
   (void)snprintf(service, sizeof service, "%d", port);
-  (void)rl_name_read(host, service, &addresses);
+  (void)rl_lookup_numeric(host, service, &addresses);
   return addresses;
 }

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "base/rl_time.h"
-#include "net/rl_name.h"
+#include "net/rl_lookup.h"
 #include "node/rl_link.h"
 #include "options/rl_address.h"
 #include "os/rl_descriptor.h"
@@ -120,7 +120,7 @@ static bool rl_sentinel_connect(rl_sentinel *self) {
   (void)snprintf(host, sizeof host, "%.*s", (int)length, self->name + brackets);
   (void)snprintf(port, sizeof port, "%.*s", (int)(self->name + self->name_length - colon - 1),
                  colon + 1);
-  int error = rl_name_find(host, port, &addresses);
+  int error = rl_lookup_name(host, port, &addresses);
   if (error != 0) {
     return rl_sentinel_fail(self, gai_strerror(error));
   }

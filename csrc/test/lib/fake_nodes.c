@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/rl_word.h"
+#include "base/rl_number.h"
 #include "fake_queue.h"
 #include "tests.h"
 
@@ -247,7 +247,7 @@ static void fake_launch(fake_world *world) {
   for (size_t at = 0; at + RL_LOCK_ENTROPY <= wanted; at += RL_LOCK_ENTROPY) {
     world->draws++;
     memcpy(entropy + at, &world->draws, sizeof world->draws);
-    uint64_t jitter = rl_word_read(&world->jitter, sizeof world->jitter);
+    uint64_t jitter = rl_number_in_bytes(&world->jitter, sizeof world->jitter);
     memcpy(entropy + at + RL_ATTEMPT_ENTROPY, &jitter, sizeof jitter);
   }
   rl_core_send(&world->core, world->now_us, entropy, world->no_entropy ? 0 : wanted);

@@ -185,7 +185,7 @@ static bool replay_give_up_refused(replay *run, replay_client *client) {
   }
   rl_decision decision =
       rl_quorum_decide_acquire(&quorum, rl_core_quorum(&client->core, RL_OPERATION_ACQUIRE));
-  bool decided = decision != RL_DECISION_NONE && decision != RL_DECISION_MAJORITY;
+  bool decided = decision != RL_DECISION_NONE && decision != RL_DECISION_GRANTED;
   for (unsigned i = 0; i < client->nodes && decided; i++) {
     const replay_request *request = replay_refusal(client, i);
     if (request != NULL) {

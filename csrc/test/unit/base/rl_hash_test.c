@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "base/rl_hash.h"
-#include "base/rl_word.h"
+#include "base/rl_number.h"
 #include "rl_test.h"
 
 #define MANY 1000
@@ -99,6 +99,6 @@ TEST(hash_depends_on_seed_length_and_every_byte) {
 /* Otherwise a seed of the simulator would have another trace on some processors. */
 TEST(hash_does_not_depend_on_byte_order) {
   assert_true(rl_hash_bytes(1, "redlock:jobs", 12) == UINT64_C(0xdf25b191ec90a3a7));
-  assert_true(rl_word_read("\x01\x02\x03", 3) == 0x030201);
-  assert_true(rl_word_read("\x01\0\0\0\0\0\0\xff", 8) == UINT64_C(0xff00000000000001));
+  assert_true(rl_number_in_bytes("\x01\x02\x03", 3) == 0x030201);
+  assert_true(rl_number_in_bytes("\x01\0\0\0\0\0\0\xff", 8) == UINT64_C(0xff00000000000001));
 }

@@ -61,13 +61,13 @@ TEST(majority_is_more_than_half) {
 
 /* The decisions of an acquire and an extend after all nodes have answered. */
 static rl_decision refer_acquire(const rl_quorum *quorum) {
-  return quorum->granted >= needed                         ? RL_DECISION_MAJORITY
+  return quorum->granted >= needed                         ? RL_DECISION_GRANTED
          : 0u + quorum->granted + quorum->denied >= needed ? RL_DECISION_DENIED
                                                            : RL_DECISION_UNAVAILABLE;
 }
 
 static rl_decision refer_extend(const rl_quorum *quorum) {
-  return quorum->granted >= needed                         ? RL_DECISION_MAJORITY
+  return quorum->granted >= needed                         ? RL_DECISION_GRANTED
          : 0u + quorum->granted + quorum->failed >= needed ? RL_DECISION_UNAVAILABLE
                                                            : RL_DECISION_DENIED;
 }
@@ -122,12 +122,12 @@ TEST(extend_is_decided_alike_in_any_order) {
 static rl_decision refer(const rl_quorum *quorum) {
   bool certain = most(quorum, 0u + quorum->granted + quorum->denied + quorum->unsent);
   if (most(quorum, quorum->granted)) {
-    return RL_DECISION_MAJORITY;
+    return RL_DECISION_GRANTED;
   }
   if (most(quorum, quorum->denied)) {
     return RL_DECISION_DENIED;
   }
-  return certain ? RL_DECISION_MAJORITY : RL_DECISION_UNAVAILABLE;
+  return certain ? RL_DECISION_GRANTED : RL_DECISION_UNAVAILABLE;
 }
 
 /*

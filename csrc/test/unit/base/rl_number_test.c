@@ -1,9 +1,9 @@
 /*
- * Numbers in digits.
+ * Numbers in bytes and in digits.
  *
  * SPDX-License-Identifier: MIT
  */
-#include "base/rl_word.h"
+#include "base/rl_number.h"
 #include "rl_test.h"
 
 TEST(decimal_number_ends_at_first_other_byte) {
@@ -22,7 +22,8 @@ TEST(decimal_number_ends_at_first_other_byte) {
                {"18446744073709551615", 20, 20, UINT64_MAX}};
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
     uint64_t number = 1;
-    assert_int_equal(rl_word_decimal(cases[i].bytes, cases[i].length, &number), cases[i].digits);
+    assert_int_equal(rl_number_in_digits(cases[i].bytes, cases[i].length, &number),
+                     cases[i].digits);
     assert_true(number == cases[i].number);
   }
 }
@@ -32,7 +33,7 @@ TEST(larger_number_is_the_largest) {
                                        "184467440737095516150", "1000000000000000000000000000001"};
   for (unsigned i = 0; i < COUNT_OF(digits); i++) {
     uint64_t number;
-    assert_int_equal(rl_word_decimal(digits[i], strlen(digits[i]), &number), strlen(digits[i]));
+    assert_int_equal(rl_number_in_digits(digits[i], strlen(digits[i]), &number), strlen(digits[i]));
     assert_true(number == UINT64_MAX);
   }
 }

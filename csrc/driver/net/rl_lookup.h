@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#ifndef RL_NAME_H
-#define RL_NAME_H
+#ifndef RL_LOOKUP_H
+#define RL_LOOKUP_H
 
 struct addrinfo;
 
@@ -12,9 +12,9 @@ struct addrinfo;
  * Fills |*addresses| with those of |host|, for stream sockets to the number |port|. The caller
  * frees them with freeaddrinfo(). Returns 0, or an error of getaddrinfo() and NULL in |*addresses|.
  */
-int rl_name_find(const char *host, const char *port, struct addrinfo **addresses);
+int rl_lookup_name(const char *host, const char *port, struct addrinfo **addresses);
 
 /* The same for a numeric address, without blocking. */
-int rl_name_read(const char *host, const char *port, struct addrinfo **addresses);
+int rl_lookup_numeric(const char *host, const char *port, struct addrinfo **addresses);
 
 #endif

@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#ifndef RL_WAITS_H
-#define RL_WAITS_H
+#ifndef RL_WAIT_STATE_H
+#define RL_WAIT_STATE_H
 
 #include "base/rl_hash.h"
 #include "lock/rl_lock.h"
@@ -109,9 +109,9 @@ typedef struct rl_notify_state {
 } rl_notify_state;
 
 /* Returns the hash of the resource in the table of wait lists. */
-uint64_t rl_waits_hash(const rl_core *core, const rl_resource *resource);
+uint64_t rl_wait_state_hash(const rl_core *core, const rl_resource *resource);
 
 /* Returns an unpredictable number for delays and channels. */
-uint64_t rl_waits_random(rl_core *core);
+uint64_t rl_wait_state_random(rl_core *core);
 
 #endif

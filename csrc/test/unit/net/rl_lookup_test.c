@@ -5,7 +5,7 @@
  *
  * The linker replaces getaddrinfo(): this host has no address of IPv4 but that of loopback.
  */
-#include "net/rl_name.h"
+#include "net/rl_lookup.h"
 
 #include <netdb.h>
 #include <strings.h>
@@ -33,7 +33,7 @@ TEST(local_address_is_found_without_an_interface_of_its_family) {
   static const char *const hosts[] = {"127.0.0.1", "::1", "localhost", "LOCALHOST"};
   for (unsigned i = 0; i < COUNT_OF(hosts); i++) {
     struct addrinfo *addresses = NULL;
-    assert_int_equal(rl_name_find(hosts[i], "6379", &addresses), 0);
+    assert_int_equal(rl_lookup_name(hosts[i], "6379", &addresses), 0);
     assert_non_null(addresses);
     freeaddrinfo(addresses);
   }
@@ -42,7 +42,7 @@ TEST(local_address_is_found_without_an_interface_of_its_family) {
 
 TEST(other_name_is_asked_for_families_of_interfaces) {
   struct addrinfo *addresses = NULL;
-  assert_int_equal(rl_name_find("redis.test", "6379", &addresses), EAI_FAMILY);
+  assert_int_equal(rl_lookup_name("redis.test", "6379", &addresses), EAI_FAMILY);
   assert_null(addresses);
   assert_int_equal(limited, 1);
 }

@@ -3,9 +3,9 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "wait/rl_waits.h"
+#include "wait/rl_wait_state.h"
 
-uint64_t rl_waits_random(rl_core *core) {
+uint64_t rl_wait_state_random(rl_core *core) {
   core->waitlists->random += 0x9e3779b97f4a7c15u; /* splitmix64 */
   /* core->random differs in a forked child. */
   uint64_t mixed = core->waitlists->random ^ core->random;
@@ -14,6 +14,6 @@ uint64_t rl_waits_random(rl_core *core) {
   return mixed ^ mixed >> 31;
 }
 
-uint64_t rl_waits_hash(const rl_core *core, const rl_resource *resource) {
+uint64_t rl_wait_state_hash(const rl_core *core, const rl_resource *resource) {
   return rl_hash_bytes(core->waitlists->seed, resource->key, rl_resource_base_length(resource));
 }
