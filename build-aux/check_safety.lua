@@ -31,7 +31,7 @@ local texts = {
 
 -- Controls that the simulator or the replay detects, and those of the fault tests.
 local controls = { control = {}, chaos = {} }
-for _, control in ipairs(dofile("build-aux/controls.lua").load()) do
+for _, control in ipairs(dofile("build-aux/read_controls.lua").load()) do
   controls.control[control.name] = control.by.simulator or control.by.replay
   controls.chaos[control.name] = control.by.chaos
 end

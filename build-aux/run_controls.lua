@@ -16,7 +16,7 @@
 -- SPDX-License-Identifier: MIT
 
 local changed_tree = dofile("build-aux/changed_tree.lua")
-local controls = dofile("build-aux/controls.lua")
+local controls = dofile("build-aux/read_controls.lua")
 
 local SEEDS = os.getenv("SEEDS") or "10000"
 local WALKS = os.getenv("WALKS") or "20000"

@@ -1,5 +1,6 @@
 /*
- * The faults: within the assumptions of docs/safety.md, unless the run breaks one.
+ * Causes the faults of sim_fault.h: within the assumptions of docs/safety.md, unless the run breaks
+ * one.
  *
  * SPDX-License-Identifier: MIT
  */
