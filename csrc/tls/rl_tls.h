@@ -3,10 +3,12 @@
  *
  * SPDX-License-Identifier: MIT
  *
- *   rl_tls_node.c     what the connections to one node share: certificates, rules, the last session
- *   rl_tls_stream.c   one connection: handshake, input, output
- *   rl_tls_bio.c      moves bytes between OpenSSL and the buffers of a stream
- *   rl_tls_message.c  errors as sentences
+ *   rl_tls_transport.c  the table of functions
+ *   rl_tls_node.c       what the connections to one node share: files, rules, the last session
+ *   rl_tls_verify.c     the verification of a node's certificate: CAs, CRL, name of the node
+ *   rl_tls_stream.c     one connection: handshake, input, output
+ *   rl_tls_bio.c        moves bytes between OpenSSL and the buffers of a stream
+ *   rl_tls_message.c    errors as sentences
  *
  * OpenSSL has one queue of errors per thread, which the program may use, too. Each function empties
  * it before and after its calls.
@@ -71,6 +73,18 @@ void rl_tls_node_free(rl_transport_node *node);
 /* Reads changed files again. Keeps the previous contents if they are invalid. */
 void rl_tls_node_refresh(rl_transport_node *node);
 void rl_tls_node_forget_session(rl_transport_node *node);
+
+/* rl_tls_verify.c */
+
+/* Makes the handshakes of |context| verify the certificate, unless the options forbid it. */
+void rl_tls_verify_begin(SSL_CTX *context, const rl_transport_options *options);
+
+/* Read the trusted CAs, and the CRL |crl|, into |context|. Return false if they cannot. */
+bool rl_tls_verify_trust(SSL_CTX *context, const rl_transport_options *options);
+bool rl_tls_verify_revoke(SSL_CTX *context, const char *crl);
+
+/* Makes the handshake require a certificate for the peer's name or address. */
+bool rl_tls_verify_expect(SSL *ssl, const rl_transport_node *node);
 
 /* rl_tls_stream.c */
 rl_transport_stream *rl_tls_stream_new(rl_transport_node *node, char *message, size_t message_size);

@@ -127,13 +127,6 @@ static bool rl_tls_node_set_ciphers(SSL_CTX *context, const char *ciphers) {
          (newer[0] == '\0' || SSL_CTX_set_ciphersuites(context, newer) == 1);
 }
 
-static bool rl_tls_node_trust(SSL_CTX *context, const rl_transport_options *options) {
-  if (options->ca == NULL && options->ca_path == NULL) {
-    return SSL_CTX_set_default_verify_paths(context) == 1;
-  }
-  return SSL_CTX_load_verify_locations(context, options->ca, options->ca_path) == 1;
-}
-
 static bool rl_tls_node_is_same(const char *a, const char *b) {
   return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
@@ -166,21 +159,6 @@ static void rl_tls_node_keep_store(rl_transport_node *node, const SSL_CTX *conte
   }
 }
 
-static bool rl_tls_node_revoke(SSL_CTX *context, const char *crl) {
-  X509_STORE *store = SSL_CTX_get_cert_store(context);
-  X509_LOOKUP *lookup = X509_STORE_add_lookup(store, X509_LOOKUP_file());
-  return lookup != NULL && X509_load_crl_file(lookup, crl, X509_FILETYPE_PEM) > 0 &&
-         X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL) == 1;
-}
-
-static int rl_tls_node_verified(int ok, X509_STORE_CTX *store) {
-  SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
-  if (ok == 0) {
-    rl_tls_set_refusal(SSL_get_app_data(ssl), store);
-  }
-  return ok;
-}
-
 /* Keeps |session| for the next connection. */
 static int rl_tls_node_remember(SSL *ssl, SSL_SESSION *session) {
   const rl_transport_stream *stream = SSL_get_app_data(ssl);
@@ -198,11 +176,7 @@ static void rl_tls_node_set_rules(rl_transport_node *node, SSL_CTX *context) {
   SSL_CTX_sess_set_new_cb(context, rl_tls_node_remember);
   SSL_CTX_set_default_passwd_cb(context, rl_tls_node_password);
   SSL_CTX_set_default_passwd_cb_userdata(context, node);
-  if (node->options.unverified) {
-    SSL_CTX_set_verify(context, SSL_VERIFY_NONE, NULL);
-  } else {
-    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, rl_tls_node_verified);
-  }
+  rl_tls_verify_begin(context, &node->options);
 }
 
 /*
@@ -218,11 +192,11 @@ static const char *rl_tls_node_load(const rl_transport_node *node, SSL_CTX *cont
     SSL_CTX_set1_cert_store(context, node->store);
   } else {
     *path = options->ca != NULL ? options->ca : options->ca_path;
-    if (!options->unverified && !rl_tls_node_trust(context, options)) {
+    if (!options->unverified && !rl_tls_verify_trust(context, options)) {
       return options->ca != NULL ? "tls_ca cannot be read" : "the CA certificates cannot be read";
     }
     *path = options->crl;
-    if (options->crl != NULL && !rl_tls_node_revoke(context, options->crl)) {
+    if (options->crl != NULL && !rl_tls_verify_revoke(context, options->crl)) {
       return "tls_crl cannot be read";
     }
   }

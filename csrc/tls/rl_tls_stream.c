@@ -4,26 +4,16 @@
  * SPDX-License-Identifier: MIT
  */
 #include <openssl/err.h>
-#include <openssl/x509v3.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "rl_tls.h"
 
-/* Makes the handshake require a certificate for the peer's name or address. */
-static bool rl_tls_stream_expect(SSL *ssl, const rl_transport_node *node) {
-  if (node->peer_is_address) {
-    return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), node->peer) == 1;
-  }
-  SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-  return SSL_set_tlsext_host_name(ssl, node->peer) == 1 && SSL_set1_host(ssl, node->peer) == 1;
-}
-
 static bool rl_tls_stream_open(rl_transport_stream *stream) {
   rl_transport_node *node = stream->node;
   stream->ssl = SSL_new(node->context);
   if (stream->ssl == NULL || SSL_set_app_data(stream->ssl, stream) != 1 ||
-      (node->peer[0] != '\0' && !rl_tls_stream_expect(stream->ssl, node))) {
+      (node->peer[0] != '\0' && !rl_tls_verify_expect(stream->ssl, node))) {
     return false;
   }
   BIO *bio = BIO_new(node->bio);

@@ -1,5 +1,5 @@
 /*
- * TLS by OpenSSL: its table of functions.
+ * TLS by OpenSSL: the transport, a table of functions.
  *
  * SPDX-License-Identifier: MIT
  */
