@@ -50,6 +50,9 @@ describe("redlock.fake_table", function()
     local file = assert(io.open("csrc/core/base/rl_error.h"))
     local text = file:read("*a"):gsub("%s*\\\n%s*", " ")
     file:close()
+    for _, code in ipairs(core.codes) do
+      assert.is_string(tables.sentences[code], code)
+    end
     for code, sentence in pairs(tables.sentences) do
       assert.are.equal(sentence, text:match(", " .. code .. ", FAILURE, \"(.-)\"%)"), code)
     end

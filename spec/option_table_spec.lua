@@ -1,6 +1,5 @@
--- Options, codes and votes are written in one place each: rl_option_table.h, rl_error.h and
--- rl_vote.h in csrc/core. Whatever else names them is compared with that here: the header, the
--- types, both references.
+-- Options, codes, votes, findings and statistics are written in one place each, such as
+-- rl_option_table.h in csrc/core. The header, the types and the pages are compared with it here.
 
 local core = require "redlock.core"
 
@@ -326,5 +325,45 @@ describe("the table of findings", function()
   it("docs/operating.md", function()
     assert.are.equal("", difference(names,
       names_in("docs/operating.md", "| finding |", "\n\n", "\n| `([%l_]+)` |")))
+  end)
+end)
+
+describe("the statistics", function()
+  local figures = require "spec.figures"
+  local stats = require("redlock").new({ "127.0.0.1:1" }):stats()
+  local node = stats.nodes[1]
+
+  local function keys(of)
+    local set = {}
+    for name in pairs(of) do set[name] = true end
+    return set
+  end
+
+  it("types.lua", function()
+    for class, of in pairs {
+      Stats = stats, NodeStats = node, NodeVotes = node.votes, Operations = stats.operations,
+      Outcomes = stats.operations.acquire, Histogram = node.latency,
+    } do
+      assert.are.equal("", difference(keys(of), names_in("lua/redlock/types.lua",
+        "---@class redlock." .. class .. "\n", "\n\n", "%-%-%-@field ([%w_]+)")), class)
+    end
+  end)
+
+  it("docs/lua.md", function()
+    local all = with(keys(stats), keys(node))
+    assert.are.equal("", difference(all, table_rows("docs/lua.md", "| statistic | |")))
+  end)
+
+  it("spec/figures.lua", function()
+    local made = figures.of("a:1")
+    assert.are.equal("", difference(keys(stats), keys(made)))
+    assert.are.equal("", difference(keys(node), keys(made.nodes[1])))
+    assert.are.equal("", difference(keys(node.votes), keys(made.nodes[1].votes)))
+  end)
+
+  it("docs/operating.md", function()
+    local rows = table_rows("docs/operating.md", "| figure | labels | meaning |")
+    rows.redlock_workers, rows.redlock_figures_missing = nil, nil -- of nginx
+    assert.are.equal("", difference(set_of(figures.FAMILIES), rows))
   end)
 end)

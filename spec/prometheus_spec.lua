@@ -24,6 +24,25 @@ describe("redlock.prometheus", function()
     end
   end)
 
+  it("page_has_each_number_of_stats", function()
+    local last, missing = 1000, {}
+    local function number(of, path)
+      for name, value in pairs(of) do
+        if type(value) == "number" then
+          last = last + 1
+          of[name], missing[last] = last, path .. "." .. name
+        elseif type(value) == "table" and not value.buckets then
+          number(value, path .. "." .. name)
+        end
+      end
+    end
+    local stats = figures.of("a:1")
+    number(stats, "stats")
+    for _, value in pairs(render(client_of(stats)).samples) do missing[value] = nil end
+    local _, name = next(missing)
+    assert.is_nil(name, "lua/redlock/prometheus.lua does not print it")
+  end)
+
   it("counters_end_in_total_and_times_in_seconds", function()
     local page = render(client_of(figures.of("a:1")))
     for name, family in pairs(page.families) do

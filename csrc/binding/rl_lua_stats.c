@@ -45,11 +45,8 @@ static void push_node_stats(lua_State *L, const redlock_node_stats_info *info) {
   rl_lua_set_boolean(L, "up", info->up == REDLOCK_YES);
   rl_lua_set_boolean(L, "quarantined", info->quarantined == REDLOCK_YES);
   lua_createtable(L, 0, 6);
-  rl_lua_set_whole(L, "granted", info->votes_granted);
-  rl_lua_set_whole(L, "taken", info->votes_taken);
-  rl_lua_set_whole(L, "error", info->votes_error);
-  rl_lua_set_whole(L, "quarantined", info->votes_quarantined);
-  rl_lua_set_whole(L, "unknown", info->votes_unknown);
+#define SET_VOTES(vote, name, count) rl_lua_set_whole(L, #name, info->votes_##name);
+  RL_VOTES(SET_VOTES)
   rl_lua_set_whole(L, "late", info->votes_late);
   lua_setfield(L, -2, "votes");
   set_histogram(L, "latency", &info->latency);

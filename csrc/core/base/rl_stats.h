@@ -10,6 +10,7 @@
 #define RL_STATS_H
 
 #include "base/rl_operation.h"
+#include "base/rl_vote.h"
 #include "redlock.h"
 
 /* X(result): how an operation can end, as in redlock_outcomes. Other results are errors. */
@@ -48,7 +49,8 @@ typedef struct rl_stats {
   rl_histogram wait_time;                            /* of acquires that had to wait */
 } rl_stats;
 
-#define RL_STATS_VOTES 5 /* kinds of votes */
+#define RL_STATS_VOTE(vote, name, count) +1
+#define RL_STATS_VOTES (RL_VOTES(RL_STATS_VOTE))
 
 typedef struct rl_node_stats {
   uint64_t votes[RL_STATS_VOTES]; /* by redlock_vote */

@@ -53,11 +53,8 @@ static void rl_client_read_node_stats(const rl_node *node, redlock_time now_us,
   known->up = up ? REDLOCK_YES : REDLOCK_NO;
   known->quarantined =
       up && guard != NULL && rl_guard_excludes(guard, now_us) ? REDLOCK_YES : REDLOCK_NO;
-  known->votes_granted = stats->votes[REDLOCK_VOTE_GRANTED];
-  known->votes_taken = stats->votes[REDLOCK_VOTE_TAKEN];
-  known->votes_error = stats->votes[REDLOCK_VOTE_ERROR];
-  known->votes_quarantined = stats->votes[REDLOCK_VOTE_QUARANTINED];
-  known->votes_unknown = stats->votes[REDLOCK_VOTE_UNKNOWN];
+#define RL_CLIENT_READ_VOTES(vote, name, count) known->votes_##name = stats->votes[vote];
+  RL_VOTES(RL_CLIENT_READ_VOTES)
   known->votes_late = stats->late;
   known->connections = stats->connections;
   known->failures = stats->failures;
