@@ -1,5 +1,5 @@
 /*
- * Errors: names, sentences and kinds.
+ * Errors: names, sentences and kinds. The rows are in rl_error.h.
  *
  * SPDX-License-Identifier: MIT
  */

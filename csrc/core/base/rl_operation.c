@@ -1,5 +1,5 @@
 /*
- * Operations and their words.
+ * Operations and their words. The rows are in rl_operation.h.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The votes of a round, counted. rl_core_quorum() returns how many must grant. */
 typedef struct rl_quorum {
   unsigned nodes : 6;   /* N: all nodes, also those that do not answer */
   unsigned granted : 6; /* exact success replies */

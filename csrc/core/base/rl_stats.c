@@ -1,5 +1,5 @@
 /*
- * Statistics: counters and histograms of a client and of its nodes.
+ * Statistics: counters and histograms of a client and of its nodes. Their rows are in rl_stats.h.
  *
  * SPDX-License-Identifier: MIT
  */

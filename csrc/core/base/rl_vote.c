@@ -1,5 +1,5 @@
 /*
- * Votes: kinds, names, and how they count.
+ * Votes: kinds, names, and how they count. The rows are in rl_vote.h.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -4,7 +4,8 @@
  * SPDX-License-Identifier: MIT
  *
  * An automatic extend uses the round and the votes of the lock. A copy keeps the result of the
- * caller's last operation until the caller begins another one.
+ * caller's last operation until the caller begins another one. The copy is in rl_renewal, the state
+ * for rl_renew.c and rl_loss.c.
  */
 #ifndef RL_RESULT_H
 #define RL_RESULT_H

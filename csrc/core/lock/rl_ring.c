@@ -1,5 +1,5 @@
 /*
- * The ring: locks of one owner that share one lease (rl_reentry.c).
+ * The ring: locks of one owner that share one lease. rl_reentry.c changes it.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,5 +1,6 @@
 /*
- * Native commands: compare-and-delete and compare-and-set without a script.
+ * Native commands: compare-and-delete and compare-and-set without a script. rl_native.h has the
+ * commands and the rules.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,5 +1,5 @@
 /*
- * An attempt: one token of a lock, and the nodes that may hold it.
+ * An attempt: one token of a lock, and the nodes that may hold it. The granted one is the lease.
  *
  * SPDX-License-Identifier: MIT
  *

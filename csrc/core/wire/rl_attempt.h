@@ -1,11 +1,14 @@
 /*
- * An attempt: one token of a lock, and the nodes that may hold it.
+ * An attempt: one token of a lock, and the nodes that may hold it. The granted one is the lease.
  *
  * SPDX-License-Identifier: MIT
  *
- * An attempt outlives its operation. It exists until each command with its token is answered, or
- * lost with its connection. It also exists until its release is sent to each node that may hold the
- * token. A pool keeps attempts, so that a repeated acquire allocates nothing.
+ * An attempt outlives its operation. It lives until each command with its token is answered or
+ * lost, and its release is sent to each node that may hold the token. lock->lease is the attempt
+ * that was granted. A pool keeps attempts, so that a repeated acquire allocates nothing.
+ *
+ * What the key of a lock contains, and for how long, is a field here. rl_command.c and rl_script.c
+ * send it. A new mode of locks (read, write) is an option, then a field here.
  *
  * csrc/core/wire has bytes and texts: commands, replies, resources, tokens, records. It knows no
  * connection, and a lock only as a pointer. It includes base, and hiredis's parser.

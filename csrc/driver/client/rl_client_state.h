@@ -15,7 +15,7 @@
 #include "os/rl_timerfd.h"
 #include "rl_core.h"
 
-/* The renewal thread of a client (rl_watchdog.c). */
+/* The watchdog: the thread that extends the leases of a client between calls (rl_watchdog.c). */
 typedef struct rl_watchdog {
   bool forbidden; /* this client must not have one: inside nginx */
   bool runs;

@@ -10,7 +10,7 @@
 
 #define RL_STREAM_ERROR_MAX 192
 
-/* How a node is reached; zeros: by the bare socket. */
+/* How a node is reached (rl_route.c); zeros: by the bare socket. */
 typedef struct rl_route {
   const redlock_transport *transport;
   rl_transport_node *node;
