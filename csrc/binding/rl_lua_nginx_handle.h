@@ -60,10 +60,6 @@ static inline rl_lua_nginx_lock *rl_lua_nginx_lock_of(rl_lua_lock *self) {
   return (rl_lua_nginx_lock *)self; /* Its first field. */
 }
 
-static inline rl_lua_nginx_lock *rl_lua_nginx_lock_owned(rl_lua_nginx_owned *owned) {
-  return (rl_lua_nginx_lock *)((char *)owned - offsetof(rl_lua_nginx_lock, owned));
-}
-
 /* Returns the handle at index 1, or raises an error. */
 rl_lua_nginx *rl_lua_nginx_check(lua_State *L);
 

@@ -16,18 +16,16 @@
 #ifndef RL_LUA_NGINX_OWNER_H
 #define RL_LUA_NGINX_OWNER_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "base/rl_hash.h"
+#include "base/rl_list.h"
 
 typedef struct rl_lua_nginx_owner rl_lua_nginx_owner;
-typedef struct rl_lua_nginx_owned rl_lua_nginx_owned;
 
-/* List entry of a lock: in the list of its owner, or in that of locks whose owner has ended. */
-struct rl_lua_nginx_owned {
-  rl_lua_nginx_owned *previous, *next; /* NULL: in no list */
-  rl_lua_nginx_owner *owner;           /* NULL: none, or it has ended */
-};
+/* Part of a lock. */
+typedef struct rl_lua_nginx_owned {
+  rl_list list;              /* in that of its owner, or in that of locks whose owner has ended */
+  rl_lua_nginx_owner *owner; /* NULL: none, or it has ended */
+} rl_lua_nginx_owned;
 
 /* nginx's struct of a request's cleanup. */
 typedef struct rl_lua_nginx_cleanup {
@@ -36,16 +34,14 @@ typedef struct rl_lua_nginx_cleanup {
   struct rl_lua_nginx_cleanup *next;
 } rl_lua_nginx_cleanup;
 
-/* Owners of one client's locks, by the address of the request. */
+/* Owners of one client's locks. */
 typedef struct rl_lua_nginx_owners {
   rl_lua_nginx_cleanup *(*cleanup_add)(void *request,
                                        size_t size); /* NULL: nginx has no such function */
-  rl_lua_nginx_owner **buckets;
-  size_t bucket_count; /* a power of 2, or 0 */
-  size_t count;
-  uint64_t last_number;     /* last number of a request */
-  size_t owned_count;       /* locks with an owner */
-  rl_lua_nginx_owned ended; /* head of the locks whose owner has ended */
+  rl_hash table;                                     /* of owners, by the address of the request */
+  uint64_t last_number;                              /* last number of a request */
+  size_t owned_count;                                /* locks with an owner */
+  rl_list ended;                                     /* locks whose owner has ended */
 } rl_lua_nginx_owners;
 
 void rl_lua_nginx_owners_init(rl_lua_nginx_owners *owners);
@@ -73,7 +69,7 @@ void rl_lua_nginx_owners_take(rl_lua_nginx_owners *owners, rl_lua_nginx_owned *o
 
 /* Returns true if the lock is in the list of locks whose owner has ended. */
 static inline bool rl_lua_nginx_owner_has_ended(const rl_lua_nginx_owned *owned) {
-  return owned->next != NULL && owned->owner == NULL;
+  return rl_list_is_in(&owned->list) && owned->owner == NULL;
 }
 
 /* Removes and returns a lock whose owner has ended; NULL if there is none. */

@@ -125,7 +125,7 @@ int rl_lua_nginx_wait_release_ended(lua_State *L, rl_lua_nginx *self, int list) 
   int count = 0;
 
   while ((owned = rl_lua_nginx_owners_next_ended(&self->owners)) != NULL) {
-    rl_lua_lock *lock = &rl_lua_nginx_lock_owned(owned)->base;
+    rl_lua_lock *lock = &RL_OWNER(owned, rl_lua_nginx_lock, owned)->base;
     size_t sleeper = sleeper_of(lock);
     lock->owner_ended = 1;
     give_up(lock, now_us);
