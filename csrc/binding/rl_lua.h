@@ -12,7 +12,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdlib.h>
 
 #include "api/rl_linger.h"
 #include "client/rl_client.h"
@@ -53,12 +52,6 @@ typedef struct rl_lua_anchor {
 
 struct rl_lua_worker;
 
-/* Common to a client inside nginx that shares its connections, and to the locks of that client. */
-typedef struct rl_lua_share {
-  size_t references; /* the client and its locks */
-  bool closed;       /* the client was closed; other clients use the connections */
-} rl_lua_share;
-
 typedef struct rl_lua_client {
   redlock_client *client;
   rl_lua_anchor *anchor;        /* kept alive by the user value */
@@ -67,15 +60,14 @@ typedef struct rl_lua_client {
   struct rl_lua_worker *worker; /* nginx's driver (rl_lua_worker.h), or NULL */
   int of_worker;                /* true if its locks belong to the nginx worker by default */
   int reentrant;                /* default of its locks (rl_lua_reentry.h) */
-  rl_lua_share *share;          /* inside nginx; NULL if memory was short */
+  bool closed;                  /* inside nginx, while other clients use its connections */
 } rl_lua_client;
 
 typedef struct rl_lua_lock {
   redlock_lock *lock;
-  rl_lua_anchor *anchor;        /* kept alive by the user value, which the client shares */
+  rl_lua_client *client;        /* kept alive by the user value */
   rl_operation operation;       /* last operation that was started */
   struct rl_lua_worker *worker; /* of its client; kept alive by the user value */
-  rl_lua_share *share;          /* of its client, or NULL */
   int of_worker;                /* true if the lock belongs to the nginx worker by default */
   int reentrant;                /* rl_lua_reentry.h */
   int owner_ended;              /* released because its request has ended */
@@ -83,16 +75,5 @@ typedef struct rl_lua_lock {
   int has_own_value;            /* has a user value of its own (rl_lua_loss.h) */
   size_t bytes;                 /* of the lock that Lua does not see */
 } rl_lua_lock;
-
-/* Drops a reference. NULL is allowed. */
-static inline void rl_lua_share_unref(rl_lua_share *share) {
-  if (share != NULL && --share->references == 0)
-    free(share);
-}
-
-/* Returns true if the client was closed while other clients go on with its connections. */
-static inline bool rl_lua_share_is_closed(const rl_lua_share *share) {
-  return share != NULL && share->closed;
-}
 
 #endif /* RL_LUA_H */

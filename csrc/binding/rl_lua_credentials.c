@@ -64,21 +64,15 @@ bool rl_lua_credentials_take(redlock_client *client, unsigned from, unsigned *no
   return found;
 }
 
-/* Returns true unless the function is running already. */
-static bool begin_asking(redlock_client *client) {
-  bool may;
+/* Notes if the function is running. Returns true if it was. */
+static bool set_asking(redlock_client *client, bool asking) {
+  bool before;
 
   rl_client_enter(client);
-  may = !client->asking;
-  client->asking = true;
+  before = client->asking;
+  client->asking = asking;
   rl_client_leave(client);
-  return may;
-}
-
-static void end(redlock_client *client) {
-  rl_client_enter(client);
-  client->asking = false;
-  rl_client_leave(client);
+  return before;
 }
 
 /* Copies the error at |index|, if it is a string, without control characters. */
@@ -185,14 +179,14 @@ static int ask_all(lua_State *L) {
 bool rl_lua_credentials_run(lua_State *L, redlock_client *client) {
   bool raises;
 
-  if (!begin_asking(client))
+  if (set_asking(client, true))
     return false;
   luaL_checkstack(L, 8, "redlock: credentials");
   lua_pushcfunction(L, ask_all);
   lua_pushvalue(L, 1);
   lua_pushlightuserdata(L, client);
   raises = lua_pcall(L, 2, 0, 0) != 0;
-  end(client);
+  (void)set_asking(client, false);
   if (raises && !is_interrupt(L, -1)) {
     lua_pop(L, 1); /* Out of memory: the next call asks again. */
     raises = false;

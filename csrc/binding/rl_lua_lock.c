@@ -123,8 +123,8 @@ static size_t check_resources(lua_State *L, redlock_resource *resources) {
 
 /* Pushes a lock object without a lock for the client at index 1, with room for |length| bytes of
    resource. */
-static rl_lua_lock *push_lock(lua_State *L, const rl_lua_client *client, size_t length,
-                              int has_options, int of_worker) {
+static rl_lua_lock *push_lock(lua_State *L, rl_lua_client *client, size_t length, int has_options,
+                              int of_worker) {
   size_t size = client->worker == NULL
                     ? sizeof(rl_lua_lock)
                     : client->worker->functions->lock_size(client, length, has_options);
@@ -132,11 +132,8 @@ static rl_lua_lock *push_lock(lua_State *L, const rl_lua_client *client, size_t 
 
   memset(self, 0, size);
   self->has_options = has_options;
-  self->anchor = client->anchor;
+  self->client = client;
   self->worker = client->worker;
-  self->share = client->share;
-  if (self->share != NULL)
-    self->share->references++;
   self->of_worker = of_worker;
   self->reentrant = client->reentrant;
   luaL_getmetatable(L, RL_LUA_LOCK);
@@ -151,7 +148,7 @@ static int complete_lock(lua_State *L, rl_lua_client *client, rl_lua_lock *self)
   client->next_id += 1;
   redlock_lock_set_data(self->lock, (void *)(uintptr_t)client->next_id);
   self->bytes = rl_handle_size(self->lock);
-  rl_lua_memory_take(L, &self->anchor->memory, self->bytes);
+  rl_lua_memory_take(L, &self->client->anchor->memory, self->bytes);
   rl_lua_loss_note_lock(L, self);
   rl_lua_reentry_note_lock(L, self);
   return 1;
@@ -171,7 +168,7 @@ static int lock_new(lua_State *L) {
   count = check_resources(L, resources);
   given = rl_lua_read_lock_options(L, &client->client->core.options, &options);
   of_worker = rl_lua_read_owner(L, RL_LUA_ARGUMENT, client->of_worker);
-  if (rl_lua_share_is_closed(client->share))
+  if (client->closed)
     return refuse_lock(L, REDLOCK_E_CLOSED, NULL, resources, count);
   kept = count == 1 ? resources[0].length : 0;
   self = push_lock(L, client, kept, given != NULL, of_worker);
@@ -197,7 +194,7 @@ static int lock_attach(lua_State *L) {
   text = luaL_checklstring(L, 2, &length);
   given = rl_lua_read_lock_options(L, &client->client->core.options, &options);
   of_worker = rl_lua_read_owner(L, RL_LUA_ARGUMENT, client->of_worker);
-  if (rl_lua_share_is_closed(client->share))
+  if (client->closed)
     return rl_lua_push_error(L, REDLOCK_E_CLOSED, NULL, RL_LUA_WRAPPED);
   /* The lease brings options of its own. The text is longer than the resource. */
   self = push_lock(L, client, length, 1, of_worker);
@@ -560,7 +557,7 @@ void rl_lua_lock_free(rl_lua_lock *self) {
   self->lock = NULL;
   if (self->worker != NULL)
     self->worker->functions->forget_lock(self);
-  rl_lua_memory_give_back(&self->anchor->memory, self->bytes);
+  rl_lua_memory_give_back(&self->client->anchor->memory, self->bytes);
   redlock_lock_free(lock);
 }
 
@@ -573,11 +570,8 @@ static int lock_discard(lua_State *L) {
 static int lock_gc(lua_State *L) {
   rl_lua_lock *self = luaL_testudata(L, 1, RL_LUA_LOCK);
 
-  if (self != NULL) {
+  if (self != NULL)
     rl_lua_lock_free(self);
-    rl_lua_share_unref(self->share);
-    self->share = NULL;
-  }
   return 0;
 }
 

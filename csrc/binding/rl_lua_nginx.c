@@ -12,7 +12,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "client/rl_client.h"
@@ -66,24 +65,20 @@ static int push_wakes(lua_State *L, rl_lua_nginx *self, int list, int count) {
   return 3;
 }
 
-/* Makes |client| a user of the connections of |nginx|. Without memory for its share it cannot be
-   closed alone. */
+/* Makes |client| a user of the connections of |nginx|. */
 static void add_user(rl_lua_client *client, rl_lua_nginx *nginx) {
   client->worker = &nginx->worker;
-  client->share = calloc(1, sizeof *client->share);
-  if (client->share != NULL)
-    client->share->references = 1;
   nginx->users++;
 }
 
-/* Releases the locks of |share| and ends their operations. */
-static void close_locks(const rl_lua_nginx *self, const rl_lua_share *share) {
+/* Releases the locks of |client| and ends their operations. */
+static void close_locks(const rl_lua_nginx *self, const rl_lua_client *client) {
   redlock_time now_us = redlock_now();
 
   RL_LIST_EACH(&self->client->core.locks, lock, rl_lock, locks) {
     /* |data| points to the object only after an operation has begun. */
     bool begun = rl_lock_is_busy(lock) || rl_ring_owner(lock)->lease != NULL;
-    if (begun && ((const rl_lua_lock *)lock->data)->share == share)
+    if (begun && ((const rl_lua_lock *)lock->data)->client == client)
       rl_lock_close(lock, now_us);
   }
   rl_core_before_pause(&self->client->core, now_us);
@@ -94,15 +89,14 @@ static void close_locks(const rl_lua_nginx *self, const rl_lua_share *share) {
 static int nginx_close_one(lua_State *L) {
   rl_lua_client *client = rl_lua_check_client(L, RL_LUA_WRAPPED, "client:close()");
   rl_lua_nginx *self = rl_lua_nginx_of(client->worker);
-  bool closed = rl_lua_share_is_closed(client->share);
 
-  if (!closed && client->share != NULL && self->users > 1 && self->client != NULL) {
-    client->share->closed = closed = true;
+  if (!client->closed && self->users > 1 && self->client != NULL) {
+    client->closed = true;
     self->users--;
     rl_lua_nginx_check_fork(self);
-    close_locks(self, client->share);
+    close_locks(self, client);
   }
-  lua_pushboolean(L, closed);
+  lua_pushboolean(L, client->closed);
   return 1;
 }
 
@@ -162,10 +156,8 @@ static void free_client(redlock_client *client) {
 
 /* Removes a client that is being collected. */
 static void remove_user(rl_lua_client *self, redlock_client *client) {
-  if (!rl_lua_share_is_closed(self->share))
+  if (!self->closed)
     rl_lua_nginx_of(self->worker)->users--;
-  rl_lua_share_unref(self->share);
-  self->share = NULL;
   free_client(client);
 }
 

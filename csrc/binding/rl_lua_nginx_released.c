@@ -18,18 +18,12 @@
 #define NOT_KEPT "the reason is not kept after the release"
 
 /* Behind the object: its own options, if any, a vote of each node, and the resource. */
-typedef struct rest_vote {
-  uint32_t latency_us;
-  uint8_t vote;
-  uint8_t settled;
-} rest_vote;
-
 static rl_options *options_of(rl_lua_nginx_lock *self) {
   return (rl_options *)(self + 1);
 }
 
-static rest_vote *votes_of(rl_lua_nginx_lock *self) {
-  return (rest_vote *)(options_of(self) + (self->base.has_options ? 1 : 0));
+static rl_vote *votes_of(rl_lua_nginx_lock *self) {
+  return (rl_vote *)(options_of(self) + (self->base.has_options ? 1 : 0));
 }
 
 static unsigned char *resource_of(rl_lua_nginx_lock *self, const rl_core *core) {
@@ -39,7 +33,7 @@ static unsigned char *resource_of(rl_lua_nginx_lock *self, const rl_core *core) 
 size_t rl_lua_nginx_released_size(const rl_lua_client *client, size_t resource_length,
                                   int has_options) {
   return sizeof(rl_lua_nginx_lock) + (has_options ? sizeof(rl_options) : 0) +
-         client->client->core.node_count * sizeof(rest_vote) + resource_length;
+         client->client->core.node_count * sizeof(rl_vote) + resource_length;
 }
 
 void rl_lua_nginx_released_free(rl_lua_lock *self) {
@@ -54,11 +48,7 @@ void rl_lua_nginx_released_free(rl_lua_lock *self) {
     return;
   if (self->has_options)
     *options_of(kept) = *rl_lock_options(known);
-  for (unsigned i = 0; i < core->node_count; i++) {
-    const rl_vote *vote = &rl_result_votes(known)[i];
-    rest_vote rest = {vote->latency_us, vote->vote, vote->settled};
-    votes_of(kept)[i] = rest;
-  }
+  memcpy(votes_of(kept), rl_result_votes(known), core->node_count * sizeof(rl_vote));
   resource = redlock_lock_resource(lock, &kept->resource_length);
   memcpy(resource_of(kept, core), resource, kept->resource_length);
   kept->result = rl_lock_result(known);
@@ -88,14 +78,11 @@ int rl_lua_nginx_released_revive(lua_State *L, rl_lua_lock *self) {
   lock->operation = self->operation;
   rl_lock_set_result(lock, kept->result);
   lock->abandoned = kept->abandoned != 0;
+  memcpy(lock->votes, votes_of(kept), client->core.node_count * sizeof(rl_vote));
   for (unsigned i = 0; i < client->core.node_count; i++) {
-    const rest_vote *rest = &votes_of(kept)[i];
-    lock->votes[i].latency_us = rest->latency_us;
-    lock->votes[i].vote = rest->vote;
-    lock->votes[i].settled = rest->settled != 0;
-    if (rest->settled && rl_vote_counts_as(rest->vote) == RL_COUNT_FAILED)
+    if (lock->votes[i].settled && rl_vote_counts_as(lock->votes[i].vote) == RL_COUNT_FAILED)
       rl_round_set_reason(lock, i, NOT_KEPT);
   }
-  rl_lua_memory_take(L, &self->anchor->memory, self->bytes);
+  rl_lua_memory_take(L, &self->client->anchor->memory, self->bytes);
   return 1;
 }

@@ -226,7 +226,7 @@ static int wait_start(lua_State *L) {
     lua_pushboolean(L, 0);
     return 1;
   }
-  if (nginx->client == NULL || rl_lua_share_is_closed(self->share))
+  if (nginx->client == NULL || self->client->closed)
     return rl_lua_push_error(L, REDLOCK_E_CLOSED, NULL, RL_LUA_WRAPPED);
   rl_lua_nginx_check_fork(nginx);
   if (sleeper_of(self) != 0) {

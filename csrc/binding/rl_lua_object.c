@@ -71,6 +71,6 @@ rl_lua_lock *rl_lua_check_lock(lua_State *L, int level, const char *method) {
 
   if (!rl_lua_worker_revive(L, self))
     rl_lua_misuse(L, level, "redlock: %s on a lock that has been collected", method);
-  serve(L, self->anchor, redlock_lock_client(self->lock));
+  serve(L, self->client->anchor, redlock_lock_client(self->lock));
   return self;
 }

@@ -112,9 +112,9 @@ static int own(rl_lua_lock *self, unsigned char kind, const void *of, const void
   return redlock_lock_set_owner(self->lock, owner, 1 + sizeof of + length);
 }
 
-/* The share or the anchor distinguishes the numbers of several Lua states that use one client. */
+/* The client or the anchor distinguishes the numbers of several Lua states that use one client. */
 static int own_by_number(rl_lua_lock *self, unsigned char kind, uint64_t number) {
-  const void *of = self->share != NULL ? (const void *)self->share : self->anchor;
+  const void *of = self->worker != NULL ? (const void *)self->client : self->client->anchor;
 
   return own(self, kind, of, &number, sizeof number);
 }
@@ -135,7 +135,7 @@ static int own_by_context(lua_State *L, rl_lua_lock *self, int request) {
 static int own_by_name(lua_State *L, rl_lua_lock *self) {
   size_t length;
   const char *name = lua_tolstring(L, -1, &length);
-  int error = own(self, OF_NAME, self->share, name, length);
+  int error = own(self, OF_NAME, self->worker != NULL ? self->client : NULL, name, length);
 
   lua_pop(L, 1);
   return error;
