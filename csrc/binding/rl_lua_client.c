@@ -151,15 +151,12 @@ static void push_node(lua_State *L, const redlock_node_info *info) {
 
 static int client_nodes(lua_State *L) {
   rl_lua_client *self = rl_lua_check_client(L, RL_LUA_DIRECT, "client:nodes()");
-  size_t count = redlock_client_node_count(self->client);
   redlock_node_info info;
 
-  lua_createtable(L, (int)count, 0);
-  for (size_t index = 0; index < count; index++) {
-    if (redlock_client_node_info(self->client, index, &info) != REDLOCK_OK)
-      break;
+  lua_newtable(L);
+  for (size_t i = 0; redlock_client_node_info(self->client, i, &info) == REDLOCK_OK; i++) {
     push_node(L, &info);
-    lua_rawseti(L, -2, (int)index + 1);
+    lua_rawseti(L, -2, (int)i + 1);
   }
   return 1;
 }
@@ -225,10 +222,8 @@ static int client_outstanding(lua_State *L) {
   size_t outstanding = 0;
   redlock_node_info info;
 
-  for (size_t index = 0; index < redlock_client_node_count(self->client); index++) {
-    if (redlock_client_node_info(self->client, index, &info) == REDLOCK_OK)
-      outstanding += info.outstanding;
-  }
+  for (size_t i = 0; redlock_client_node_info(self->client, i, &info) == REDLOCK_OK; i++)
+    outstanding += info.outstanding;
   lua_pushnumber(L, (lua_Number)outstanding);
   rl_lua_push_seconds(L, node_timeout(self->client));
   return 2;
@@ -273,9 +268,8 @@ static int client_events(lua_State *L) {
 }
 
 static int client_timeout(lua_State *L) {
-  rl_lua_client *self = rl_lua_check_client(L, RL_LUA_DIRECT, "client:timeout()");
-
-  rl_lua_push_seconds(L, redlock_client_timeout(self->client));
+  rl_lua_push_seconds(
+      L, redlock_client_timeout(rl_lua_check_client(L, RL_LUA_DIRECT, "client:timeout()")->client));
   return 1;
 }
 
@@ -347,19 +341,16 @@ static int client_end_of_scope(lua_State *L) {
 
 static int client_tostring(lua_State *L) {
   rl_lua_client *self = luaL_testudata(L, 1, RL_LUA_CLIENT);
-  size_t count, up = 0;
   redlock_node_info info;
+  int count = 0, up = 0;
 
   if (self == NULL || self->client == NULL) {
     lua_pushliteral(L, "redlock.client (collected)");
     return 1;
   }
-  count = redlock_client_node_count(self->client);
-  for (size_t index = 0; index < count; index++) {
-    up += redlock_client_node_info(self->client, index, &info) == REDLOCK_OK &&
-          info.state == REDLOCK_NODE_UP;
-  }
-  lua_pushfstring(L, "redlock.client (%d of %d nodes connected)", (int)up, (int)count);
+  for (; redlock_client_node_info(self->client, (size_t)count, &info) == REDLOCK_OK; count++)
+    up += info.state == REDLOCK_NODE_UP;
+  lua_pushfstring(L, "redlock.client (%d of %d nodes connected)", up, count);
   return 1;
 }
 

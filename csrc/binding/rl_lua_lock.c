@@ -208,9 +208,9 @@ static int lock_attach(lua_State *L) {
 
 /* (lock) -> its id, as next_ended() returns it. */
 static int lock_id(lua_State *L) {
-  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "id()");
+  const redlock_lock *lock = rl_lua_check_lock(L, RL_LUA_WRAPPED, "id()")->lock;
 
-  lua_pushnumber(L, (lua_Number)(uintptr_t)redlock_lock_data(self->lock));
+  lua_pushnumber(L, (lua_Number)(uintptr_t)redlock_lock_data(lock));
   return 1;
 }
 
@@ -370,25 +370,26 @@ static int lock_result(lua_State *L) {
   return push_outcome(L, self, self->operation, REDLOCK_OK, RL_LUA_DIRECT);
 }
 
-static int lock_cancel(lua_State *L) {
-  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:cancel()");
+/* Returns the lock of a method that a script calls. */
+static redlock_lock *check_method(lua_State *L, const char *method) {
+  return rl_lua_check_lock(L, RL_LUA_DIRECT, method)->lock;
+}
 
-  redlock_lock_cancel(self->lock);
+static int lock_cancel(lua_State *L) {
+  redlock_lock_cancel(check_method(L, "lock:cancel()"));
   return 0;
 }
 
 static int lock_remaining(lua_State *L) {
-  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:remaining()");
-
-  rl_lua_push_milliseconds(L, redlock_lock_remaining(self->lock));
+  rl_lua_push_milliseconds(L, redlock_lock_remaining(check_method(L, "lock:remaining()")));
   return 1;
 }
 
 /* Returns true if remaining() > 0: false in the last millisecond. */
 static int lock_is_held(lua_State *L) {
-  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:is_held()");
+  const redlock_lock *lock = check_method(L, "lock:is_held()");
 
-  lua_pushboolean(L, redlock_lock_remaining(self->lock) >= REDLOCK_MILLISECONDS);
+  lua_pushboolean(L, redlock_lock_remaining(lock) >= REDLOCK_MILLISECONDS);
   return 1;
 }
 
@@ -430,16 +431,12 @@ static int lock_resource(lua_State *L) {
 
 static int lock_resources(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:resources()");
-  size_t count = redlock_lock_resource_count(self->lock);
+  redlock_resource resource;
 
-  lua_createtable(L, (int)count, 0);
-  for (size_t index = 0; index < count; index++) {
-    redlock_resource resource = {NULL, 0};
-
-    if (redlock_lock_resource_at(self->lock, index, &resource) != REDLOCK_OK)
-      break;
+  lua_newtable(L);
+  for (size_t i = 0; redlock_lock_resource_at(self->lock, i, &resource) == REDLOCK_OK; i++) {
     lua_pushlstring(L, resource.bytes, resource.length);
-    lua_rawseti(L, -2, (int)index + 1);
+    lua_rawseti(L, -2, (int)i + 1);
   }
   return 1;
 }
@@ -459,28 +456,22 @@ static int lock_token(lua_State *L) {
   return 1;
 }
 
-static int lock_fence(lua_State *L) {
-  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:fence()");
-  uint64_t fence = redlock_lock_fence(self->lock);
-
-  if (fence == 0) {
+/* Pushes a whole number, or nil for 0, and returns 1. */
+static int push_unless_0(lua_State *L, uint64_t number) {
+  if (number == 0) {
     lua_pushnil(L);
   } else {
-    rl_lua_push_whole(L, fence);
+    rl_lua_push_whole(L, number);
   }
   return 1;
 }
 
-static int lock_slot(lua_State *L) {
-  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:slot()");
-  unsigned slot = redlock_lock_slot(self->lock);
+static int lock_fence(lua_State *L) {
+  return push_unless_0(L, redlock_lock_fence(check_method(L, "lock:fence()")));
+}
 
-  if (slot == 0) {
-    lua_pushnil(L);
-  } else {
-    lua_pushinteger(L, (lua_Integer)slot);
-  }
-  return 1;
+static int lock_slot(lua_State *L) {
+  return push_unless_0(L, redlock_lock_slot(check_method(L, "lock:slot()")));
 }
 
 /* (lock) -> the text for client:attach(); or nil, message, code. After success the lock is not
@@ -520,31 +511,22 @@ static int lock_give_token(lua_State *L) {
 }
 
 static int lock_ttl(lua_State *L) {
-  rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:ttl()");
-
-  rl_lua_push_milliseconds(L, redlock_lock_ttl(self->lock));
+  rl_lua_push_milliseconds(L, redlock_lock_ttl(check_method(L, "lock:ttl()")));
   return 1;
-}
-
-static void push_vote(lua_State *L, const redlock_vote_info *info) {
-  lua_createtable(L, 0, 4);
-  rl_lua_set_text(L, "node", info->name);
-  rl_lua_set_text(L, "vote", redlock_vote_name(info->vote));
-  rl_lua_set_text(L, "error", info->error);
-  rl_lua_set_latency(L, info->latency_us);
 }
 
 static int lock_votes(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_DIRECT, "lock:votes()");
-  size_t count = redlock_client_node_count(redlock_lock_client(self->lock));
   redlock_vote_info info;
 
-  lua_createtable(L, (int)count, 0);
-  for (size_t index = 0; index < count; index++) {
-    if (redlock_lock_vote(self->lock, index, &info) != REDLOCK_OK)
-      break;
-    push_vote(L, &info);
-    lua_rawseti(L, -2, (int)index + 1);
+  lua_newtable(L);
+  for (size_t i = 0; redlock_lock_vote(self->lock, i, &info) == REDLOCK_OK; i++) {
+    lua_createtable(L, 0, 4);
+    rl_lua_set_text(L, "node", info.name);
+    rl_lua_set_text(L, "vote", redlock_vote_name(info.vote));
+    rl_lua_set_text(L, "error", info.error);
+    rl_lua_set_latency(L, info.latency_us);
+    lua_rawseti(L, -2, (int)i + 1);
   }
   return 1;
 }

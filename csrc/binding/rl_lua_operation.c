@@ -125,15 +125,12 @@ static void push_true(lua_State *L, rl_lua_lock *self, redlock_duration validity
 
 /* Pushes the number of nodes that deleted the key. */
 static void push_deleted(lua_State *L, rl_lua_lock *self, redlock_duration validity_us) {
-  size_t count = redlock_client_node_count(redlock_lock_client(self->lock));
   redlock_vote_info info;
   int deleted = 0;
 
   (void)validity_us;
-  for (size_t index = 0; index < count; index++) {
-    if (redlock_lock_vote(self->lock, index, &info) == REDLOCK_OK)
-      deleted += info.vote == REDLOCK_VOTE_GRANTED;
-  }
+  for (size_t i = 0; redlock_lock_vote(self->lock, i, &info) == REDLOCK_OK; i++)
+    deleted += info.vote == REDLOCK_VOTE_GRANTED;
   lua_pushinteger(L, deleted);
 }
 

@@ -26,32 +26,29 @@ static void set_key(lua_State *L, const char *field, const void *token, size_t l
     rl_lua_set_whole(L, "ttl", ttl_us / REDLOCK_MILLISECONDS);
 }
 
-static void push_key(lua_State *L, rl_lua_lock *self, size_t index) {
-  redlock_key_info info;
-
+static void push_key(lua_State *L, const redlock_key_info *info) {
   lua_createtable(L, 0, 4);
-  if (redlock_lock_key(self->lock, index, &info) != REDLOCK_OK)
-    return;
-  if (info.state == REDLOCK_KEY_HELD || info.state == REDLOCK_KEY_OTHER)
-    set_key(L, "token", info.token, info.token_length, info.label_length, info.fence, info.ttl_us);
-  rl_lua_set_text(L, "node", info.name);
-  rl_lua_set_text(L, "state", redlock_key_state_name(info.state));
-  rl_lua_set_text(L, "error", info.error);
+  if (info->state == REDLOCK_KEY_HELD || info->state == REDLOCK_KEY_OTHER)
+    set_key(L, "token", info->token, info->token_length, info->label_length, info->fence,
+            info->ttl_us);
+  rl_lua_set_text(L, "node", info->name);
+  rl_lua_set_text(L, "state", redlock_key_state_name(info->state));
+  rl_lua_set_text(L, "error", info->error);
 }
 
 int rl_lua_lock_keys(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "client:inspect()");
-  size_t count = redlock_client_node_count(redlock_lock_client(self->lock));
   redlock_holder_info holder;
+  redlock_key_info info;
 
   lua_createtable(L, 0, 3);
   if (redlock_lock_holder(self->lock, &holder) == REDLOCK_OK)
     set_key(L, "holder", holder.token, holder.token_length, holder.label_length, holder.fence,
             holder.ttl_us);
-  lua_createtable(L, (int)count, 0);
-  for (size_t index = 0; index < count; index++) {
-    push_key(L, self, index);
-    lua_rawseti(L, -2, (int)index + 1);
+  lua_newtable(L);
+  for (size_t i = 0; redlock_lock_key(self->lock, i, &info) == REDLOCK_OK; i++) {
+    push_key(L, &info);
+    lua_rawseti(L, -2, (int)i + 1);
   }
   lua_setfield(L, -2, "nodes");
   return 1;
@@ -62,14 +59,13 @@ int rl_lua_lock_findings(lua_State *L) {
   redlock_finding_info info;
 
   lua_newtable(L);
-  for (int index = 0; redlock_lock_finding(self->lock, (size_t)index, &info) == REDLOCK_OK;
-       index++) {
+  for (size_t i = 0; redlock_lock_finding(self->lock, i, &info) == REDLOCK_OK; i++) {
     lua_createtable(L, 0, 4);
     rl_lua_set_text(L, "severity", redlock_severity_name(info.severity));
     rl_lua_set_text(L, "name", info.name);
     rl_lua_set_message(L, "message", info.message);
     rl_lua_set_text(L, "node", info.node);
-    lua_rawseti(L, -2, index + 1);
+    lua_rawseti(L, -2, (int)i + 1);
   }
   return 1;
 }

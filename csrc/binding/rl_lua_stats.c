@@ -58,13 +58,10 @@ static void push_node_stats(lua_State *L, const redlock_node_stats_info *info) {
 }
 
 static void set_nodes(lua_State *L, redlock_client *client) {
-  size_t count = redlock_client_node_count(client);
   redlock_node_stats_info info;
 
-  lua_createtable(L, (int)count, 0);
-  for (size_t i = 0; i < count; i++) {
-    if (redlock_client_node_stats(client, i, &info) != REDLOCK_OK)
-      break;
+  lua_newtable(L);
+  for (size_t i = 0; redlock_client_node_stats(client, i, &info) == REDLOCK_OK; i++) {
     push_node_stats(L, &info);
     lua_rawseti(L, -2, (int)i + 1);
   }
