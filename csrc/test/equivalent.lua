@@ -192,9 +192,9 @@ return {
   { "rl_caller_poll", "> to >=", 3, why = "where nothing is ready poll() has said of each that it is not" },
   { "rl_caller_sleep", "< to <=", why = "at that microsecond it sends, and comes back at once for the turn" },
   -- csrc/driver/os/rl_entropy.c
-  { "rl_entropy_fill", "< to <=", 1, why = "the kernel gives no byte only when it is asked for none" },
+  { "rl_entropy_fill", "< to <=", why = equal },
   -- csrc/driver/os/rl_eventfd.c
-  { "rl_eventfd_close", ">= to >", 2, why = "of a pipe's two descriptors it is the higher" },
+  { "rl_eventfd_close", ">= to >", 2, why = "of the two sockets it is the higher" },
   { "rl_eventfd_clear", "< to <=", 2, why = "the other end is open, so that there is never nothing" },
   -- csrc/driver/api/rl_handle_run.c
   { "rl_handle_read_outcome", "- to +", why = "two microseconds of a clock that nobody can stop" },

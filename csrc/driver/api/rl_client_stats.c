@@ -139,20 +139,10 @@ int redlock_client_next_event_sized(redlock_client *client, redlock_event_info *
 }
 
 const char *redlock_event_name(int event) {
-  switch (event) {
-  case REDLOCK_EVENT_UP:
-    return "up";
-  case REDLOCK_EVENT_DOWN:
-    return "down";
-  case REDLOCK_EVENT_QUARANTINED:
-    return "quarantined";
-  case REDLOCK_EVENT_LOST:
-    return "lost";
-  case REDLOCK_EVENT_WARNED:
-    return "warned";
-  case REDLOCK_EVENT_WAITED:
-    return "waited";
-  default:
-    return "unknown";
-  }
+  static const char *const names[] = {
+      [REDLOCK_EVENT_UP] = "up",         [REDLOCK_EVENT_DOWN] = "down",
+      [REDLOCK_EVENT_LOST] = "lost",     [REDLOCK_EVENT_QUARANTINED] = "quarantined",
+      [REDLOCK_EVENT_WARNED] = "warned", [REDLOCK_EVENT_WAITED] = "waited"};
+  bool known = event >= 0 && (size_t)event < sizeof names / sizeof *names && names[event] != NULL;
+  return known ? names[event] : "unknown";
 }

@@ -4,7 +4,6 @@
  * SPDX-License-Identifier: MIT
  */
 #include "api/rl_handle_run.h"
-#include "client/rl_client.h"
 
 int redlock_lock_bootstrap(redlock_lock *lock) {
   return rl_handle_run(lock, &(rl_request){.operation = RL_OPERATION_BOOTSTRAP}, NULL);
@@ -21,13 +20,7 @@ int redlock_client_bootstrap(redlock_client *client) {
   if (error != REDLOCK_OK) {
     return error;
   }
-  error = redlock_lock_bootstrap(lock);
-  rl_client_enter(client);
-  if (error != REDLOCK_OK) {
-    (void)rl_lock_message(rl_lock_of(lock), client->failure_text, sizeof client->failure_text);
-  }
-  (void)rl_client_note(client, error, error != REDLOCK_OK ? client->failure_text : NULL);
-  rl_client_leave(client);
+  error = rl_handle_note(lock, redlock_lock_bootstrap(lock));
   redlock_lock_free(lock);
   return error;
 }

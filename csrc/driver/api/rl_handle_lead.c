@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/rl_handle.h"
+#include "api/rl_handle_run.h"
 #include "client/rl_client.h"
 #include "lease/rl_campaign.h"
 #include "options/rl_options.h"
@@ -19,18 +20,6 @@ typedef struct rl_lead {
   redlock_failed_function *failed;
   void *data;
 } rl_lead;
-
-/* Notes the result with its sentence for redlock_client_message(). Returns |error|. */
-static int rl_lead_note(rl_lead *lead, int error, redlock_lock *lock) {
-  redlock_client *client = lead->client;
-  rl_client_enter(client);
-  if (error != REDLOCK_OK) {
-    (void)rl_lock_message(rl_lock_of(lock), client->failure_text, sizeof client->failure_text);
-  }
-  (void)rl_client_note(client, error, error != REDLOCK_OK ? client->failure_text : NULL);
-  rl_client_leave(client);
-  return error;
-}
 
 /* Returns true if |error|, of a node, is about the password. */
 static bool rl_lead_is_rejection(const char *error) {
@@ -101,7 +90,7 @@ static int rl_lead_step(rl_lead *lead, const void *resource, size_t length, bool
     *over = !rl_lead_goes_on(lead, error, lock);
   }
   if (*over) {
-    (void)rl_lead_note(lead, error, lock);
+    (void)rl_handle_note(lock, error);
   }
   redlock_lock_free(lock);
   return error;

@@ -16,20 +16,17 @@
 
 /* --------------------------------------------------------------------------------- operations */
 
-static rl_request rl_handle_acquire(const redlock_options *options, size_t options_size) {
-  return (rl_request){
-      .operation = RL_OPERATION_ACQUIRE, .options = options, .options_size = options_size};
-}
-
 int redlock_lock_acquire_sized(redlock_lock *lock, const redlock_options *options,
                                size_t options_size, redlock_duration *validity_us) {
-  rl_request request = rl_handle_acquire(options, options_size);
+  rl_request request = {
+      .operation = RL_OPERATION_ACQUIRE, .options = options, .options_size = options_size};
   return rl_handle_run(lock, &request, validity_us);
 }
 
 int redlock_lock_acquire_start_sized(redlock_lock *lock, const redlock_options *options,
                                      size_t options_size) {
-  rl_request request = rl_handle_acquire(options, options_size);
+  rl_request request = {
+      .operation = RL_OPERATION_ACQUIRE, .options = options, .options_size = options_size};
   return rl_handle_start(lock, &request);
 }
 

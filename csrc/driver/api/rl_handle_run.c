@@ -181,6 +181,15 @@ void rl_handle_abandon(redlock_lock *lock) {
   rl_client_leave(rl_client_of(lock));
 }
 
+int rl_handle_note(redlock_lock *lock, int error) {
+  redlock_client *client = rl_client_of(lock);
+  rl_client_enter(client);
+  (void)rl_lock_message(rl_lock_of(lock), client->failure_text, sizeof client->failure_text);
+  (void)rl_client_note(client, error, client->failure_text);
+  rl_client_leave(client);
+  return error;
+}
+
 void rl_handle_poll(redlock_lock *lock) {
   redlock_client *client = rl_client_of(lock);
   rl_client_enter(client);

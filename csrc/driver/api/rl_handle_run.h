@@ -72,6 +72,9 @@ void rl_handle_abandon(redlock_lock *lock);
 /* Reads replies for a fire-and-forget release, without waiting. */
 void rl_handle_poll(redlock_lock *lock);
 
+/* Notes |error| and the lock's message for redlock_client_message(). Returns |error|. */
+int rl_handle_note(redlock_lock *lock, int error);
+
 /*
  * Returns for how long to wait for slow nodes after the operation has ended (rl_grace.c); 0 = no
  * longer.

@@ -1,5 +1,5 @@
 /*
- * Non-blocking, close-on-exec sockets and pipes.
+ * Non-blocking, close-on-exec sockets.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 /* macOS has no flags for socket(). There a child that another thread forks meanwhile gets it. */
 #if !defined(RL_DESCRIPTOR_HAS_FLAGS)
@@ -45,14 +44,5 @@ bool rl_descriptor_pair(int fds[2]) {
     rl_descriptor_set_flags(fds[0]);
     rl_descriptor_set_flags(fds[1]);
   }
-  return true;
-}
-
-bool rl_descriptor_pipe(int fds[2]) {
-  if (pipe(fds) != 0) {
-    return false;
-  }
-  rl_descriptor_set_flags(fds[0]);
-  rl_descriptor_set_flags(fds[1]);
   return true;
 }

@@ -1,5 +1,5 @@
 /*
- * Non-blocking, close-on-exec sockets and pipes.
+ * Non-blocking, close-on-exec sockets.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,8 +11,7 @@
 /* Returns a stream socket, or -1 with errno. */
 int rl_descriptor_socket(int family);
 
-/* Opens two connected sockets, or a pipe from fds[1] to fds[0]. */
+/* Opens two connected sockets. */
 bool rl_descriptor_pair(int fds[2]);
-bool rl_descriptor_pipe(int fds[2]);
 
 #endif

@@ -5,27 +5,6 @@
  */
 #include "os/rl_entropy.h"
 
-#include <errno.h>
-
-#if defined(__linux__)
-#include <sys/random.h>
-#include <sys/types.h>
-
-bool rl_entropy_fill(unsigned char *bytes, size_t length) {
-  while (length > 0) {
-    ssize_t got = getrandom(bytes, length, 0);
-    if (got < 0 && errno == EINTR) {
-      continue;
-    }
-    if (got <= 0) {
-      return false;
-    }
-    bytes += got;
-    length -= (size_t)got;
-  }
-  return true;
-}
-#else
 #include <sys/random.h> /* macOS */
 #include <unistd.h>     /* other systems */
 
@@ -42,4 +21,3 @@ bool rl_entropy_fill(unsigned char *bytes, size_t length) {
   }
   return true;
 }
-#endif

@@ -1,5 +1,5 @@
 /*
- * An event that poll() can wait for: an eventfd, or a pipe where there is none.
+ * An event that poll() can wait for: an eventfd, or two sockets where there is none.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -29,7 +29,7 @@ bool rl_eventfd_open(rl_eventfd *event) {
   }
 #else
   int fds[2];
-  if (!rl_descriptor_pipe(fds)) {
+  if (!rl_descriptor_pair(fds)) {
     return false;
   }
 #endif
@@ -51,11 +51,11 @@ void rl_eventfd_close(rl_eventfd *event) {
 
 void rl_eventfd_set(rl_eventfd *event) {
   int before = errno;
-  uint64_t one = 1; /* An eventfd requires this size; a pipe takes anything. */
+  uint64_t one = 1; /* An eventfd requires this size; a socket takes anything. */
   int fd = atomic_load(&event->set);
   if (fd >= 0) {
     ssize_t written = write(fd, &one, sizeof one);
-    (void)written; /* A full pipe is readable already. */
+    (void)written; /* A full socket is readable already. */
   }
   errno = before;
 }

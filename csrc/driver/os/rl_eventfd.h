@@ -1,5 +1,5 @@
 /*
- * An event that poll() can wait for: an eventfd, or a pipe where there is none.
+ * An event that poll() can wait for: an eventfd, or two sockets where there is none.
  *
  * SPDX-License-Identifier: MIT
  */

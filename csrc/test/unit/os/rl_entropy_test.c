@@ -1,45 +1,33 @@
 /*
- * Random bytes from the kernel. getrandom() is wrapped to see that it is called until all bytes are
- * there.
+ * Random bytes from the kernel. getentropy() is wrapped, because it returns at most 256 bytes.
  *
  * SPDX-License-Identifier: MIT
  */
-#include <errno.h>
-#include <sys/types.h>
-
 #include "os/rl_entropy.h"
+
+#include <errno.h>
+
 #include "rl_test.h"
 
-ssize_t __real_getrandom(void *bytes, size_t length, unsigned flags);
-ssize_t __wrap_getrandom(void *bytes, size_t length, unsigned flags);
+int __real_getentropy(void *bytes, size_t length);
+int __wrap_getentropy(void *bytes, size_t length);
 
-typedef enum mood { WELL, SHORT, INTERRUPTED, BROKEN, EMPTY } mood;
+static bool broken;
 
-static mood now;
-static unsigned calls;
-
-ssize_t __wrap_getrandom(void *bytes, size_t length, unsigned flags) {
-  calls++;
-  if (now == INTERRUPTED && calls % 2 == 1) {
-    errno = EINTR;
+int __wrap_getentropy(void *bytes, size_t length) {
+  if (broken || length > 256) {
+    errno = EIO;
     return -1;
   }
-  if (now == BROKEN) {
-    errno = ENOSYS;
-    return -1;
-  }
-  if (now == EMPTY) {
-    return 0;
-  }
-  return __real_getrandom(bytes, now == SHORT && length > 7 ? 7 : length, flags);
+  return __real_getentropy(bytes, length);
 }
 
 /* Returns true if every byte was filled: in many draws each of them changes once. */
 static void assert_all_filled(size_t length) {
-  unsigned char changed[64] = {0};
+  unsigned char changed[600] = {0};
   assert_true(length < sizeof changed);
   for (unsigned round = 0; round < 200; round++) {
-    unsigned char bytes[64] = {0};
+    unsigned char bytes[600] = {0};
     assert_true(rl_entropy_fill(bytes, length));
     for (size_t i = 0; i < sizeof bytes; i++) {
       changed[i] |= bytes[i];
@@ -51,33 +39,22 @@ static void assert_all_filled(size_t length) {
 }
 
 TEST(fill_writes_every_byte_and_none_beyond) {
-  now = WELL;
   assert_all_filled(1);
   assert_all_filled(28);
-  assert_all_filled(63);
-}
-
-TEST(fill_completes_short_answers) {
-  now = SHORT;
-  assert_all_filled(60);
-}
-
-TEST(fill_ignores_interruptions) {
-  now = INTERRUPTED;
-  calls = 0;
-  assert_all_filled(20);
-  assert_true(calls > 300);
+  assert_all_filled(256);
+  assert_all_filled(257);
+  assert_all_filled(599);
 }
 
 TEST(fill_reports_missing_entropy) {
   unsigned char bytes[8];
-  now = BROKEN;
+  broken = true;
   assert_false(rl_entropy_fill(bytes, sizeof bytes));
-  now = EMPTY;
-  assert_false(rl_entropy_fill(bytes, sizeof bytes));
+  broken = false;
 }
 
 TEST(fill_of_no_bytes_succeeds) {
-  now = BROKEN;
+  broken = true;
   assert_true(rl_entropy_fill(NULL, 0));
+  broken = false;
 }
