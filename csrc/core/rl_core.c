@@ -275,6 +275,10 @@ void rl_core_await_login(rl_core *core, unsigned connection) {
   link->login.awaited = link->phase == RL_LINK_CONNECTING;
 }
 
+void rl_core_looks_up(rl_core *core, unsigned connection, bool looks_up) {
+  core->nodes[connection]->link.looks_up = looks_up;
+}
+
 bool rl_core_awaits_login(const rl_core *core, unsigned connection) {
   return rl_link_awaits_login(&core->nodes[connection]->link);
 }

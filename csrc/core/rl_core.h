@@ -85,6 +85,9 @@ int rl_core_login(rl_core *core, unsigned connection, const char *username, cons
 /* Notes that the credentials come later: until then a connect timeout has another reason. */
 void rl_core_await_login(rl_core *core, unsigned connection);
 
+/* Notes that a name server, or Sentinels, must still supply the address. */
+void rl_core_looks_up(rl_core *core, unsigned connection, bool looks_up);
+
 /* Notes that the certificate of the new connection expires after |left_us|. */
 void rl_core_certificate(rl_core *core, unsigned connection, redlock_time now_us,
                          redlock_duration left_us);

@@ -416,9 +416,11 @@ void rl_round_time_out(rl_lock *lock, redlock_time now_us) {
     const char *missed = unidentified                        ? "too few nodes identified themselves"
                          : !unconnected                      ? "no reply"
                          : rl_link_awaits_login(&node->link) ? "no credentials"
+                         : node->link.looks_up               ? rl_link_no_address(&node->link)
                          : node->address.tls                 ? "no connection over TLS"
                                                              : "no connection";
-    bool asks = unconnected && node->address.tls && !rl_link_awaits_login(&node->link);
+    bool asks = unconnected && node->address.tls && !rl_link_awaits_login(&node->link) &&
+                !node->link.looks_up;
     (void)snprintf(error, sizeof error, "%s within %llu ms%s", missed,
                    (unsigned long long)rl_time_ms_up(rl_round_waiting_time(lock, node, now_us)),
                    asks ? "; is this a TLS port?" : "");

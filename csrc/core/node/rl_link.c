@@ -166,6 +166,7 @@ void rl_link_connecting(rl_link *link, redlock_time now_us) {
   assert(link->phase == RL_LINK_DOWN);
   link->phase = RL_LINK_CONNECTING;
   link->reconnect_now = false;
+  link->looks_up = false;
   link->phase_deadline_us = rl_time_add(now_us, RL_LINK_CONNECT_TIMEOUT_US);
 }
 
@@ -372,6 +373,11 @@ void rl_link_disconnected(rl_link *link) {
   }
 }
 
+const char *rl_link_no_address(const rl_link *link) {
+  return link->address->sentinels.count > 0 ? "the Sentinels did not name a master"
+                                            : "the name server did not give an address";
+}
+
 const char *rl_link_overdue(const rl_link *link, redlock_time now_us) {
   if (now_us < rl_link_deadline(link)) {
     return NULL;
@@ -379,6 +385,7 @@ const char *rl_link_overdue(const rl_link *link, redlock_time now_us) {
   switch (link->phase) {
   case RL_LINK_CONNECTING:
     return link->login.awaited ? "its credentials did not arrive in time"
+           : link->looks_up    ? rl_link_no_address(link)
                                : "connecting took too long";
   case RL_LINK_HANDSHAKE:
     return "connected, but the node does not answer";

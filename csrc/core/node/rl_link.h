@@ -104,6 +104,7 @@ typedef struct rl_link {
   redlock_duration latency_us;    /* of the last reply; REDLOCK_NEVER before the first */
   redlock_duration nearest_us;    /* shortest latency of this connection */
   rl_node_clock clock;            /* the node's clock */
+  bool looks_up;                  /* CONNECTING: the driver looks the address up */
   bool login_supplied;            /* the connection uses a caller-supplied login */
   rl_guard *guard;                /* the node's; NULL without a guard or for a subscriber */
   const char *channel;            /* of a subscriber; or NULL */
@@ -163,6 +164,9 @@ static inline redlock_time rl_link_deadline(const rl_link *link) {
   return link->outstanding_count == 0 ? REDLOCK_NEVER
                                       : rl_time_add(link->received_us, RL_LINK_SILENCE_US);
 }
+
+/* Returns what is missing while the address is looked up. */
+const char *rl_link_no_address(const rl_link *link);
 
 /* Returns why an overdue connection must end, or NULL. */
 const char *rl_link_overdue(const rl_link *link, redlock_time now_us);

@@ -101,6 +101,8 @@ static void rl_turn_report(redlock_client *client, unsigned node) {
     }
   } else if (rl_socket_is_closed(socket)) {
     rl_core_disconnected(&client->core, node, redlock_now(), socket->error);
+  } else {
+    rl_core_looks_up(&client->core, node, socket->phase == RL_SOCKET_RESOLVING);
   }
 }
 

@@ -120,6 +120,22 @@ TEST(connect_timeout_is_three_seconds) {
   assert_string_equal(world->core.nodes[0]->error, "connecting took too long");
 }
 
+TEST(connect_timeout_names_the_name_server) {
+  fake_world *world = fake_world_new(2);
+  world->nodes[0].policy = world->nodes[1].policy = FAKE_HANGS;
+  world->core.nodes[1]->address.sentinels.count = 3;
+  rl_lock *lock = fake_lock(world, KEY, NULL);
+  begin(world, lock);
+  rl_core_looks_up(&world->core, 0, true);
+  rl_core_looks_up(&world->core, 1, true);
+  fake_pass(world, 3 * SECONDS);
+  assert_string_equal(world->core.nodes[0]->error, "the name server did not give an address");
+  assert_string_equal(world->core.nodes[1]->error, "the Sentinels did not name a master");
+  begin(world, fake_lock(world, "other", NULL)); /* The next connection has the address at once. */
+  fake_pass(world, 10 * SECONDS);
+  assert_string_equal(world->core.nodes[0]->error, "connecting took too long");
+}
+
 TEST(silent_handshake_is_given_up) {
   fake_world *world = fake_world_new(1);
   world->nodes[0].policy = FAKE_SILENT;

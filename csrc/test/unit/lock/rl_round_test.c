@@ -91,6 +91,25 @@ TEST(connecting_counts_towards_the_budget_of_the_attempt) {
   assert_int_equal(lock->votes[0].vote, REDLOCK_VOTE_UNKNOWN);
 }
 
+TEST(slow_look_up_is_the_reason_of_a_missing_vote) {
+  world = fake_world_new(3);
+  world->nodes[0].policy = world->nodes[1].policy = world->nodes[2].policy = FAKE_HANGS;
+  world->core.nodes[0]->address.tls = true;
+  world->core.nodes[1]->address.sentinels.count = 3;
+  begin_single_attempt();
+  rl_core_looks_up(&world->core, 0, true);
+  rl_core_looks_up(&world->core, 1, true);
+  rl_core_looks_up(&world->core, 2, true);
+  rl_core_looks_up(&world->core, 2, false);
+  fake_pass(world, 100 * MS);
+  assert_error(rl_lock_result(lock), REDLOCK_E_UNAVAILABLE);
+  assert_string_equal(rl_round_reason(lock, 0),
+                      "the name server did not give an address within 100 ms");
+  assert_string_equal(rl_round_reason(lock, 1),
+                      "the Sentinels did not name a master within 100 ms");
+  assert_string_equal(rl_round_reason(lock, 2), "no connection within 100 ms");
+}
+
 TEST(round_asks_a_node_that_comes_up_in_time) {
   world = fake_world_new(3);
   world->nodes[0].policy = FAKE_SILENT;
