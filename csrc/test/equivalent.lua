@@ -76,8 +76,9 @@ return {
   -- csrc/core/wire/rl_handover.c
   { "rl_handover_copy", ">= to >", why = "six bits that wait are written with the next byte, or at the end" },
   { "rl_handover_read_numbers", "< to <=", 1, why = "without a checksum the lengths do not add up" },
-  { "rl_handover_read_head", ">= to >", why = "what has nothing behind the head is too short for rl_handover_read()" },
-  { "rl_handover_read", "> to >=", why = "no text is that long" },
+  { "rl_handover_read", "> to >=", 1, why = "a head alone is too short" },
+  { "rl_handover_read", "> to >=", 2, why = "a head alone is too short" },
+  { "rl_handover_read", "> to >=", 3, why = "no text is that long" },
   { "rl_handover_read", "< to <=", why = "a lease has a token, too" },
   -- csrc/core/operator/rl_inspect.c
   { "rl_inspect_ttl", "< to <=", why = "no whole number of milliseconds is that" },

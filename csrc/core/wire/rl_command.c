@@ -172,9 +172,10 @@ typedef struct rl_command_argv {
 
 static rl_command_call rl_command_call_of(rl_script script, bool by_text, const rl_command_key *key,
                                           bool grow) {
-  const rl_script_source *source = rl_script_source_of(script);
-  return (rl_command_call){
-      .body = by_text ? source->text : source->sha1, .by_text = by_text, .key = key, .grow = grow};
+  return (rl_command_call){.body = by_text ? rl_script_text(script) : rl_script_sha1(script),
+                           .by_text = by_text,
+                           .key = key,
+                           .grow = grow};
 }
 
 /* NULL is an empty text. */

@@ -18,8 +18,6 @@
 
 #define RL_HANDOVER_HEAD "redlock1."
 #define RL_HANDOVER_HEAD_LENGTH (sizeof RL_HANDOVER_HEAD - 1)
-#define RL_HANDOVER_FENCE 8                               /* bytes of a fencing token */
-#define RL_HANDOVER_HOLD 16                               /* bytes of hold_us and left_us */
 #define RL_HANDOVER_FIXED (1 + 4 + 8 + 8 + 8 + 2 + 2 + 1) /* numbers and single lengths */
 #define RL_HANDOVER_EACH 2                                /* the length of a resource */
 #define RL_HANDOVER_CHECKSUM 8
@@ -42,44 +40,30 @@ static uint64_t rl_handover_hash(uint64_t hash, const void *bytes, size_t length
 
 #define RL_HANDOVER_HASH 0xcbf29ce484222325u
 
-/* The kind of a text: which optional numbers it has. */
-typedef struct rl_handover_kind {
-  bool fenced, holds;
-} rl_handover_kind;
+/* Which optional numbers a text has. '1' plus these bits is in its head. */
+enum { RL_HANDOVER_FENCED = 1, RL_HANDOVER_HOLDS = 2 };
 
-static rl_handover_kind rl_handover_kind_of(const rl_handover *handover) {
-  return (rl_handover_kind){handover->fence > 0, handover->hold_us > 0};
+static unsigned rl_handover_kind(const rl_handover *handover) {
+  return (handover->fence > 0 ? RL_HANDOVER_FENCED : 0u) |
+         (handover->hold_us > 0 ? RL_HANDOVER_HOLDS : 0u);
 }
 
 /* Writes the head of the kind, and a NUL. */
-static void rl_handover_head(rl_handover_kind kind, char head[RL_HANDOVER_HEAD_LENGTH + 1]) {
+static void rl_handover_head(unsigned kind, char head[RL_HANDOVER_HEAD_LENGTH + 1]) {
   memcpy(head, RL_HANDOVER_HEAD, RL_HANDOVER_HEAD_LENGTH + 1);
-  head[RL_HANDOVER_HEAD_LENGTH - 2] = (char)('1' + kind.fenced + 2 * kind.holds);
-}
-
-/* Reads the head of a text. Returns false if it has none. */
-static bool rl_handover_read_head(rl_handover_kind *kind, const char *text, size_t length) {
-  char head[RL_HANDOVER_HEAD_LENGTH + 1];
-  for (unsigned i = 0; i < 4 && length >= RL_HANDOVER_HEAD_LENGTH; i++) {
-    *kind = (rl_handover_kind){(i & 1) != 0, (i & 2) != 0};
-    rl_handover_head(*kind, head);
-    if (memcmp(text, head, RL_HANDOVER_HEAD_LENGTH) == 0) {
-      return true;
-    }
-  }
-  return false;
+  head[RL_HANDOVER_HEAD_LENGTH - 2] = (char)('1' + kind);
 }
 
 /* The kind is part of the checksum, so that no text of one kind passes for another. */
-static uint64_t rl_handover_seed(rl_handover_kind kind) {
+static uint64_t rl_handover_seed(unsigned kind) {
   char head[RL_HANDOVER_HEAD_LENGTH + 1];
   rl_handover_head(kind, head);
-  return kind.fenced || kind.holds ? rl_handover_hash(RL_HANDOVER_HASH, head, sizeof head)
-                                   : RL_HANDOVER_HASH;
+  return kind != 0 ? rl_handover_hash(RL_HANDOVER_HASH, head, sizeof head) : RL_HANDOVER_HASH;
 }
 
-static size_t rl_handover_options(rl_handover_kind kind) {
-  return (kind.fenced ? RL_HANDOVER_FENCE : 0u) + (kind.holds ? RL_HANDOVER_HOLD : 0u);
+static size_t rl_handover_options(unsigned kind) {
+  return ((kind & RL_HANDOVER_FENCED) != 0 ? 8u : 0u) +
+         ((kind & RL_HANDOVER_HOLDS) != 0 ? 16u : 0u);
 }
 
 uint64_t rl_handover_nodes(const char *const *names, unsigned count) {
@@ -121,7 +105,7 @@ static void rl_handover_put(rl_handover_writer *writer, uint64_t number, unsigne
 
 static size_t rl_handover_count(const rl_handover *handover) {
   size_t count = RL_HANDOVER_FIXED + handover->prefix_length + handover->token_length;
-  count += rl_handover_options(rl_handover_kind_of(handover));
+  count += rl_handover_options(rl_handover_kind(handover));
   for (size_t i = 0; i < handover->resource_count; i++) {
     count += RL_HANDOVER_EACH + handover->resources[i].length;
   }
@@ -133,7 +117,7 @@ size_t rl_handover_length(const rl_handover *handover) {
 }
 
 void rl_handover_write(const rl_handover *handover, char *text) {
-  rl_handover_kind kind = rl_handover_kind_of(handover);
+  unsigned kind = rl_handover_kind(handover);
   rl_handover_writer writer = {text + RL_HANDOVER_HEAD_LENGTH, 0, 0, rl_handover_seed(kind)};
   rl_handover_head(kind, text);
   rl_handover_put(&writer, handover->node_count, 1);
@@ -141,10 +125,10 @@ void rl_handover_write(const rl_handover *handover, char *text) {
   rl_handover_put(&writer, handover->nodes, 8);
   rl_handover_put(&writer, handover->ttl_us, 8);
   rl_handover_put(&writer, handover->lock_delay_us, 8);
-  if (kind.fenced) {
-    rl_handover_put(&writer, handover->fence, RL_HANDOVER_FENCE);
+  if ((kind & RL_HANDOVER_FENCED) != 0) {
+    rl_handover_put(&writer, handover->fence, 8);
   }
-  if (kind.holds) {
+  if ((kind & RL_HANDOVER_HOLDS) != 0) {
     rl_handover_put(&writer, handover->hold_us, 8);
     rl_handover_put(&writer, handover->left_us, 8);
   }
@@ -211,22 +195,22 @@ static bool rl_handover_in_bounds(const rl_handover *handover) {
 
 /* Reads the numbers and lengths. Returns the rest, or NULL if there are too few bytes. */
 static const unsigned char *rl_handover_read_numbers(rl_handover *handover, size_t count,
-                                                     rl_handover_kind kind) {
+                                                     unsigned kind) {
+  bool fenced = (kind & RL_HANDOVER_FENCED) != 0, holds = (kind & RL_HANDOVER_HOLDS) != 0;
   const unsigned char *in = handover->bytes;
   handover->node_count = (unsigned)rl_handover_get(&in, 1);
   handover->may_set = (uint32_t)rl_handover_get(&in, 4);
   handover->nodes = rl_handover_get(&in, 8);
   handover->ttl_us = rl_handover_get(&in, 8);
   handover->lock_delay_us = rl_handover_get(&in, 8);
-  handover->fence = kind.fenced ? rl_handover_get(&in, RL_HANDOVER_FENCE) : 0;
-  handover->hold_us = kind.holds ? rl_handover_get(&in, 8) : 0;
-  handover->left_us = kind.holds ? rl_handover_get(&in, 8) : 0;
+  handover->fence = fenced ? rl_handover_get(&in, 8) : 0;
+  handover->hold_us = holds ? rl_handover_get(&in, 8) : 0;
+  handover->left_us = holds ? rl_handover_get(&in, 8) : 0;
   handover->prefix_length = (size_t)rl_handover_get(&in, 2);
   handover->token_length = (size_t)rl_handover_get(&in, 2);
   handover->resource_count = (size_t)rl_handover_get(&in, 1);
   if (handover->resource_count == 0 || handover->resource_count > REDLOCK_RESOURCES_MAX ||
-      kind.fenced != (handover->fence > 0) || handover->fence > RL_NUMBER_MAX ||
-      kind.holds != (handover->hold_us > 0) ||
+      kind != rl_handover_kind(handover) || handover->fence > RL_NUMBER_MAX ||
       count < RL_HANDOVER_FIXED + rl_handover_options(kind) +
                   handover->resource_count * RL_HANDOVER_EACH) {
     return NULL;
@@ -238,7 +222,7 @@ static const unsigned char *rl_handover_read_numbers(rl_handover *handover, size
 }
 
 /* Reads |count| bytes, at least the fixed ones. */
-static bool rl_handover_read_bytes(rl_handover *handover, size_t count, rl_handover_kind kind) {
+static bool rl_handover_read_bytes(rl_handover *handover, size_t count, unsigned kind) {
   const unsigned char *in = rl_handover_read_numbers(handover, count, kind);
   if (in == NULL) {
     return false;
@@ -259,12 +243,12 @@ static bool rl_handover_read_bytes(rl_handover *handover, size_t count, rl_hando
 
 int rl_handover_read(rl_handover *handover, const char *text, size_t length) {
   size_t head = RL_HANDOVER_HEAD_LENGTH;
-  rl_handover_kind kind;
-  if (!rl_handover_read_head(&kind, text, length) || length - head > RL_HANDOVER_DIGITS_MAX) {
-    return REDLOCK_E_LOST;
-  }
-  size_t count = (length - head) * 6 / 8;
-  if (count < RL_HANDOVER_FIXED + RL_HANDOVER_CHECKSUM + rl_handover_options(kind)) {
+  char expected[RL_HANDOVER_HEAD_LENGTH + 1];
+  unsigned kind = length > head ? ((unsigned)text[head - 2] - '1') & 3 : 0;
+  size_t count = length > head ? (length - head) * 6 / 8 : 0;
+  rl_handover_head(kind, expected);
+  if (count < RL_HANDOVER_FIXED + RL_HANDOVER_CHECKSUM + rl_handover_options(kind) ||
+      memcmp(text, expected, head) != 0 || length - head > RL_HANDOVER_DIGITS_MAX) {
     return REDLOCK_E_LOST;
   }
   handover->bytes = calloc(1, count);

@@ -89,23 +89,19 @@ void rl_lineage_write_key(char key[RL_LINEAGE_KEY_MAX + 1], const char *cluster)
 
 /* ----------------------------------------------------------------------------------- reading */
 
+static const struct {
+  const char *word, *sentence;
+} rl_lineage_whys[] = {
+#define RL_LINEAGE_WHY_ROW(why, word, sentence) [RL_LINEAGE_##why] = {word, sentence},
+    RL_LINEAGE_WHYS(RL_LINEAGE_WHY_ROW)};
+
 const char *rl_lineage_why_sentence(rl_lineage_why why) {
-  switch (why) {
-#define RL_LINEAGE_WHY_SENTENCE(value, word, sentence)                                             \
-  case RL_LINEAGE_##value:                                                                         \
-    return sentence;
-    RL_LINEAGE_WHYS(RL_LINEAGE_WHY_SENTENCE)
-  default:
-    return "";
-  }
+  return rl_lineage_whys[why].sentence;
 }
 
 static bool rl_lineage_why_of(rl_lineage_why *why, const char *word) {
-  static const char *const words[] = {
-#define RL_LINEAGE_WHY_WORD(value, word, sentence) [RL_LINEAGE_##value] = (word),
-      RL_LINEAGE_WHYS(RL_LINEAGE_WHY_WORD)};
-  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-    if (strcmp(words[i], word) == 0) {
+  for (size_t i = 0; i < sizeof rl_lineage_whys / sizeof rl_lineage_whys[0]; i++) {
+    if (strcmp(rl_lineage_whys[i].word, word) == 0) {
       *why = (rl_lineage_why)i;
       return true;
     }
@@ -137,15 +133,8 @@ static bool rl_lineage_number(const char **at, uint64_t *number) {
 
 /* Reads the run_id, "?" if the server has none, followed by its replication history. */
 static bool rl_lineage_is_run_id(const char *word) {
-  for (; *word != '\0'; word++) {
-    bool digit = *word >= '0' && *word <= '9';
-    bool letter = (*word >= 'a' && *word <= 'z') || (*word >= 'A' && *word <= 'Z');
-    bool sign = *word == '+' || *word == '-';
-    if (!digit && !letter && !sign) {
-      return false;
-    }
-  }
-  return true;
+  return strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-") ==
+         strlen(word);
 }
 
 /* Reads the record of an answer. */

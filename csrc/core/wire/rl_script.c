@@ -111,7 +111,9 @@
 
 static_assert(RL_LABELLED_MAX == 105, "the number in ENQUEUE_LABEL and SLOTS");
 
-static const rl_script_source rl_script_sources[] = {
+static const struct rl_script_source {
+  const char *text, *sha1;
+} rl_script_sources[] = {
     [RL_SCRIPT_RELEASE] = {
         "if redis.call('GET',KEYS[1])==ARGV[1] then return redis.call('DEL',KEYS[1]) end "
         "return 0",
@@ -517,7 +519,7 @@ static const char rl_script_attachment_here[] =
 
 /* clang-format on */
 
-const rl_script_source *rl_script_source_of(rl_script script) {
+static const struct rl_script_source *rl_script_source_of(rl_script script) {
   return &rl_script_sources[rl_script_takes(script) ? RL_SCRIPT_TAKE : script];
 }
 

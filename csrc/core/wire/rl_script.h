@@ -45,13 +45,7 @@ static inline bool rl_script_takes(rl_script script) {
   return script == RL_SCRIPT_TAKE || script == RL_SCRIPT_TAKE_HERE;
 }
 
-typedef struct rl_script_source {
-  const char *text; /* for EVAL */
-  const char *sha1; /* for EVALSHA, 40 digits */
-} rl_script_source;
-
-/* Return the source of a script, or a part of it. TAKE_HERE has the source of TAKE. */
-const rl_script_source *rl_script_source_of(rl_script script);
+/* Return the text for EVAL, and the 40 digits for EVALSHA. TAKE_HERE has those of TAKE. */
 const char *rl_script_text(rl_script script);
 const char *rl_script_sha1(rl_script script);
 
