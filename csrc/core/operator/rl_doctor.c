@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rl_printable.h"
 #include "lock/rl_round.h"
 #include "node/rl_guard.h"
 #include "operator/rl_ask.h"
@@ -215,13 +216,6 @@ static void rl_doctor_mask(char *said, const char *bytes, size_t length,
   }
 }
 
-static void rl_doctor_keep(rl_doctor_node *node, const char *bytes, size_t length) {
-  for (size_t i = 0; i < length; i++) {
-    node->said[i] = bytes[i] >= 0x20 && bytes[i] < 0x7f ? bytes[i] : '?';
-  }
-  node->said[length] = '\0';
-}
-
 static bool rl_doctor_is_unknown(const rl_reply *reply) {
   return reply->type == RL_REPLY_ERROR && strncmp(reply->text, "ERR unknown command", 19) == 0;
 }
@@ -278,7 +272,7 @@ static bool rl_doctor_note(rl_core *core, redlock_time now_us, rl_answer *answer
   }
   if (reply->type == RL_REPLY_STRING) {
     node->answered = true;
-    rl_doctor_keep(node, reply->bytes, reply->length);
+    rl_printable_copy(node->said, sizeof node->said, reply->bytes, reply->length, ' ');
     rl_doctor_mask(node->said, reply->bytes, reply->length, &answer->node->address);
     rl_doctor_read_clock(node, now_us, rl_time_sub(now_us, answer->command->sent_us));
   }

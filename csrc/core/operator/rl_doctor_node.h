@@ -70,4 +70,18 @@ bool rl_doctor_node_is(const rl_doctor_node *node, const char *name, const char 
  * Sets |*number| to the node's number under |name|. Returns false if the node reported none.
  */
 bool rl_doctor_node_number(const rl_doctor_node *node, const char *name, uint64_t *number);
+
+/* Returns " of HOST:PORT" in |of|, or "" if a replica does not report its master. */
+#define RL_DOCTOR_MASTER_SIZE 160
+const char *rl_doctor_node_master(const rl_doctor_node *node,
+                                  char of[static RL_DOCTOR_MASTER_SIZE]);
+
+/* Returns the first number of the version, and the product; 0 if it is not known. */
+uint64_t rl_doctor_node_major(const rl_doctor_node *node, const char **product);
+
+/* Returns how far the clock of |node| is ahead of that of |other|, in microseconds. */
+int64_t rl_doctor_node_ahead(const rl_doctor_node *node, const rl_doctor_node *other);
+
+/* Returns the node with the median clock, the lower one of two; NULL if no clock is known. */
+const rl_doctor_node *rl_doctor_median(const rl_doctor *doctor);
 #endif

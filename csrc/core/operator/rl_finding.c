@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/rl_number.h"
+#include "base/rl_printable.h"
 #include "node/rl_native.h"
 #include "wire/rl_command.h"
 
@@ -187,20 +187,8 @@ static void rl_finding_check_same_server(rl_finding_search *search, const rl_doc
   }
 }
 
-/* Returns " of HOST:PORT", or "" if a replica does not report its master. */
-static const char *rl_finding_master(const rl_doctor_node *node, char of[static 160]) {
-  char host[RL_DOCTOR_WORD_MAX + 1], port[RL_DOCTOR_WORD_MAX + 1];
-  of[0] = '\0';
-  if (rl_doctor_node_value(node, "master", host)[0] != '\0' &&
-      rl_doctor_node_value(node, "port", port)[0] != '\0') {
-    bool brackets = strchr(host, ':') != NULL;
-    (void)snprintf(of, 160, " of %s%s%s:%s", brackets ? "[" : "", host, brackets ? "]" : "", port);
-  }
-  return of;
-}
-
 static void rl_finding_check_role(rl_finding_search *search, const rl_doctor_node *node) {
-  char of[160];
+  char of[RL_DOCTOR_MASTER_SIZE];
   if (rl_doctor_node_is(node, "role", "slave") && rl_doctor_node_is(node, "read_only", "0")) {
     rl_finding_add(
         search, rl_finding_name_writable_replica, REDLOCK_SEVERITY_ERROR,
@@ -211,13 +199,13 @@ static void rl_finding_check_role(rl_finding_search *search, const rl_doctor_nod
     rl_finding_add(search, rl_finding_name_replica, REDLOCK_SEVERITY_ERROR,
                    "%.100s is a read-only replica%s: name its master, by an address that follows "
                    "the master at a fail-over (docs/one-server.md)",
-                   node->name, rl_finding_master(node, of));
+                   node->name, rl_doctor_node_master(node, of));
   } else if (rl_doctor_node_is(node, "role", "slave")) {
     rl_finding_add(
         search, rl_finding_name_replica, REDLOCK_SEVERITY_ERROR,
         "%.100s is a read-only replica%s: replace it by an independent master, or make it one "
         "(REPLICAOF NO ONE)",
-        node->name, rl_finding_master(node, of));
+        node->name, rl_doctor_node_master(node, of));
   }
 }
 
@@ -494,16 +482,6 @@ static void rl_finding_check_notifications(rl_finding_search *search, const rl_d
   }
 }
 
-/* Copies |bytes|, with ? for what is not printable. */
-static void rl_finding_show(char *shown, size_t size, const char *bytes, size_t length) {
-  size_t used = 0;
-  while (used < length && used + 1 < size) {
-    shown[used] = bytes[used] > 0x20 && bytes[used] < 0x7f ? bytes[used] : '?';
-    used++;
-  }
-  shown[used] = '\0';
-}
-
 static void rl_finding_check_keys(rl_finding_search *search, const rl_doctor_node *node) {
   const rl_doctor *doctor = search->doctor;
   char key[65], pattern[65];
@@ -515,8 +493,8 @@ static void rl_finding_check_keys(rl_finding_search *search, const rl_doctor_nod
   if (!refused) {
     return;
   }
-  rl_finding_show(key, sizeof key, doctor->key, doctor->key_length);
-  rl_finding_show(pattern, sizeof pattern, doctor->prefix, doctor->prefix_length);
+  rl_printable_copy(key, sizeof key, doctor->key, doctor->key_length, '!');
+  rl_printable_copy(pattern, sizeof pattern, doctor->prefix, doctor->prefix_length, '!');
   if (rl_doctor_node_is(node, "own", "1") && !doctor->fence) {
     rl_finding_add(
         search, rl_finding_name_rights, REDLOCK_SEVERITY_NOTE,
@@ -599,22 +577,9 @@ static void rl_finding_check_endless(rl_finding_search *search, const rl_doctor_
   }
 }
 
-/* Returns the first number of the version; 0 if it is not known. */
-static uint64_t rl_finding_major(const rl_doctor_node *node, const char **product) {
-  char version[RL_DOCTOR_WORD_MAX + 1];
-  uint64_t major;
-  *product = "Valkey";
-  if (rl_doctor_node_value(node, "valkey", version)[0] == '\0') {
-    *product = "Redis";
-    (void)rl_doctor_node_value(node, "version", version);
-  }
-  size_t digits = rl_number_in_digits(version, strlen(version), &major);
-  return version[digits] == '.' || version[digits] == '\0' ? major : 0;
-}
-
 static void rl_finding_check_version(rl_finding_search *search, const rl_doctor_node *node) {
   const char *product;
-  uint64_t major = rl_finding_major(node, &product);
+  uint64_t major = rl_doctor_node_major(node, &product);
   if (major > 0 && major < RL_FINDING_OLD_MAJOR) {
     rl_finding_add(search, rl_finding_name_old_version, REDLOCK_SEVERITY_WARNING,
                    "%.100s runs %s %llu, which is no longer maintained: upgrade it", node->name,
@@ -624,39 +589,12 @@ static void rl_finding_check_version(rl_finding_search *search, const rl_doctor_
 
 /* ---------------------------------------------------------------------------------- all nodes */
 
-/* Returns how far the clock of |node| is ahead of that of |other|, in microseconds. */
-static int64_t rl_finding_ahead(const rl_doctor_node *node, const rl_doctor_node *other) {
-  uint64_t ahead_us = other->clock_us - node->clock_us;
-  return ahead_us <= INT64_MAX ? (int64_t)ahead_us : -(int64_t)(UINT64_MAX - ahead_us) - 1;
-}
-
-/* Returns the node with the median clock, the lower one of two; NULL if no clock is known. */
-static const rl_doctor_node *rl_finding_median(const rl_doctor *doctor) {
-  unsigned known = 0;
-  for (unsigned i = 0; i < doctor->count; i++) {
-    known += doctor->nodes[i].has_clock;
-  }
-  for (unsigned i = 0; i < doctor->count; i++) {
-    const rl_doctor_node *node = &doctor->nodes[i];
-    unsigned behind = 0; /* clocks behind this one; of equal clocks, those of earlier nodes */
-    for (unsigned k = 0; k < doctor->count && node->has_clock; k++) {
-      const rl_doctor_node *other = &doctor->nodes[k];
-      int64_t ahead_us = other->has_clock ? rl_finding_ahead(node, other) : -1;
-      behind += k != i && (ahead_us > 0 || (ahead_us == 0 && k < i));
-    }
-    if (node->has_clock && behind == (known - 1) / 2) {
-      return node;
-    }
-  }
-  return NULL;
-}
-
 static void rl_finding_check_clock(rl_finding_search *search, const rl_doctor_node *node) {
-  const rl_doctor_node *median = rl_finding_median(search->doctor);
+  const rl_doctor_node *median = rl_doctor_median(search->doctor);
   if (median == NULL || !node->has_clock) {
     return;
   }
-  int64_t ahead_us = rl_finding_ahead(node, median);
+  int64_t ahead_us = rl_doctor_node_ahead(node, median);
   uint64_t apart_us = ahead_us < 0 ? 0 - (uint64_t)ahead_us : (uint64_t)ahead_us;
   redlock_duration error_us = rl_time_add(node->clock_error_us, median->clock_error_us);
   if (apart_us > rl_time_add(RL_FINDING_CLOCKS_US, error_us)) {
@@ -676,7 +614,7 @@ static void rl_finding_check_versions(rl_finding_search *search) {
   const char *one = "", *other = "";
   uint64_t major = 0;
   for (unsigned i = 0; i < doctor->count; i++) {
-    uint64_t own = rl_finding_major(&doctor->nodes[i], &other);
+    uint64_t own = rl_doctor_node_major(&doctor->nodes[i], &other);
     if (own == 0) {
       continue;
     }

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/rl_number.h"
+#include "base/rl_printable.h"
 #include "operator/rl_ask.h"
 
 /*
@@ -64,13 +65,11 @@ static const char *rl_inspect_send(rl_lock *lock, redlock_time now_us, rl_node *
  * empty.
  */
 static size_t rl_inspect_word(char *word, size_t size, const char *bytes, size_t length) {
-  size_t used = 0;
-  while (used < length && bytes[used] != ' ' && used + 1 < size) {
-    word[used] = bytes[used] >= 0x21 && bytes[used] < 0x7f ? bytes[used] : '?';
-    used++;
-  }
-  word[used] = '\0';
-  return used == 0 ? 0 : used + (used < length);
+  length = length < size ? length : size - 1;
+  const char *space = length > 0 ? memchr(bytes, ' ', length) : NULL;
+  size_t used = space != NULL ? (size_t)(space - bytes) : length;
+  rl_printable_copy(word, size, bytes, used, '!');
+  return used == 0 ? 0 : used + (space != NULL);
 }
 
 /*

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/rl_number.h"
+#include "base/rl_printable.h"
 #include "base/rl_sha1.h"
 
 #define RL_LINEAGE_WORDS 5
@@ -50,17 +51,6 @@ static void rl_lineage_list(char digits[RL_SHA1_LENGTH + 1],
   rl_sha1(digits, all, (size_t)fingerprint->nodes * RL_SHA1_LENGTH);
 }
 
-/* Returns true if the byte is not printable, or would end a word. */
-static void rl_lineage_show(char shown[RL_LINEAGE_PREFIX_SHOWN + 1], const void *bytes,
-                            size_t length) {
-  const unsigned char *at = bytes;
-  size_t count = length < RL_LINEAGE_PREFIX_SHOWN ? length : RL_LINEAGE_PREFIX_SHOWN;
-  for (size_t i = 0; i < count; i++) {
-    shown[i] = at[i] > 0x20 && at[i] < 0x7f ? (char)at[i] : '?';
-  }
-  shown[count] = '\0';
-}
-
 void rl_lineage_write_fingerprint(char text[RL_LINEAGE_FINGERPRINT_MAX + 1],
                                   const rl_lineage_fingerprint *fingerprint) {
   char list[RL_SHA1_LENGTH + 1] = "";
@@ -73,7 +63,7 @@ void rl_lineage_write_fingerprint(char text[RL_LINEAGE_FINGERPRINT_MAX + 1],
   }
   rl_sha1(prefix, fingerprint->prefix_length > 0 ? fingerprint->prefix : "",
           fingerprint->prefix_length);
-  rl_lineage_show(shown, fingerprint->prefix, fingerprint->prefix_length);
+  rl_printable_copy(shown, sizeof shown, fingerprint->prefix, fingerprint->prefix_length, '!');
   (void)snprintf(text, RL_LINEAGE_FINGERPRINT_MAX + 1,
                  "nodes=%u quorum=%u max_ttl=%llu %s=%.*s prefix=%.*s/%s", fingerprint->nodes,
                  fingerprint->quorum, (unsigned long long)rl_time_ms_up(fingerprint->max_ttl_us),
