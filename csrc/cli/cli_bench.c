@@ -10,10 +10,9 @@
 #include <string.h>
 
 #include "cli.h"
-#include "cli_json.h"
 #include "cli_output.h"
 
-/* ------------------------------------------------------------------------------------ histogram */
+/* ----------------------------------------------------------------------------------- histogram */
 
 /*
  * Times in buckets that are at most 1/32 wide: exact up to 64 us, then 32 buckets for each power of
@@ -64,16 +63,13 @@ static redlock_duration cli_times_percentile(const cli_times *times, unsigned th
   return times->most_us;
 }
 
-/* ------------------------------------------------------------------------------------------ run */
+/* ----------------------------------------------------------------------------------------- run */
 
 typedef struct cli_bench_run {
-  const void *resource;
-  size_t resource_length;
   redlock_duration duration_us; /* that passed */
   uint64_t failures;
   char message[512]; /* of the last failure */
   cli_times acquires, releases;
-  char texts[CLI_COLUMNS_MAX][24]; /* cells of a row */
 } cli_bench_run;
 
 /* Awaits an operation and adds its time. Returns -1, or the exit status. */
@@ -94,22 +90,26 @@ static int cli_bench_operation(const cli_settings *settings, cli_loop *loop, red
   return -1;
 }
 
-/* Acquires and releases until the time is over. Returns -1, or the exit status. */
+/* Acquires and releases once. Returns as above. */
+static int cli_bench_pair(const cli_settings *settings, cli_loop *loop, redlock_lock *lock,
+                          cli_bench_run *run) {
+  int error = redlock_lock_acquire_start(lock, NULL);
+  int status = cli_bench_operation(settings, loop, lock, error, run, &run->acquires);
+  if (status < 0 && redlock_lock_remaining(lock) > 0) {
+    error = redlock_lock_release_start(lock);
+    status = cli_bench_operation(settings, loop, lock, error, run, &run->releases);
+  }
+  return status;
+}
+
+/* Acquires and releases until the time is over. Returns as above. */
 static int cli_bench_measure(const cli_settings *settings, cli_loop *loop, redlock_lock *lock,
                              cli_bench_run *run) {
-  /* The first acquire connects, and does not count. */
-  int status = cli_await(settings, loop, lock, redlock_lock_acquire_start(lock, NULL));
-  if (status < 0 && redlock_lock_remaining(lock) > 0) {
-    status = cli_await(settings, loop, lock, redlock_lock_release_start(lock));
-  }
+  int status = cli_bench_pair(settings, loop, lock, run);
   redlock_time begun_us = redlock_now();
+  memset(run, 0, sizeof *run); /* The first acquire connects, and does not count. */
   while (status < 0 && (run->duration_us == 0 || run->duration_us < settings->duration_us)) {
-    int error = redlock_lock_acquire_start(lock, NULL);
-    status = cli_bench_operation(settings, loop, lock, error, run, &run->acquires);
-    if (status < 0 && redlock_lock_remaining(lock) > 0) {
-      error = redlock_lock_release_start(lock);
-      status = cli_bench_operation(settings, loop, lock, error, run, &run->releases);
-    }
+    status = cli_bench_pair(settings, loop, lock, run);
     run->duration_us = redlock_now() - begun_us;
   }
   return status;
@@ -120,36 +120,29 @@ static double cli_bench_rate(const cli_bench_run *run) {
          (double)(run->duration_us > 0 ? run->duration_us : 1);
 }
 
-/* --------------------------------------------------------------------------------------- output */
+/* -------------------------------------------------------------------------------------- output */
 
-static const struct {
-  const char *title, *member;
-  unsigned thousandths;
-} cli_bench_percentiles[] = {{"P50", "p50_ms", 500},
-                             {"P90", "p90_ms", 900},
-                             {"P99", "p99_ms", 990},
-                             {"P99.9", "p99_9_ms", 999}};
-#define CLI_BENCH_PERCENTILES (sizeof cli_bench_percentiles / sizeof cli_bench_percentiles[0])
-
-static bool cli_bench_row(void *context, size_t index, cli_cell cells[static CLI_COLUMNS_MAX]) {
-  cli_bench_run *run = context;
+static int cli_bench_row(void *context, size_t index, cli_cell cells[static CLI_COLUMNS_MAX]) {
+  static const unsigned thousandths[] = {500, 900, 990, 999};
+  const cli_bench_run *run = context;
   const cli_times *times = index == 0 ? &run->acquires : &run->releases;
-  if (index > 1) {
-    return false;
-  }
-  (void)snprintf(run->texts[1], sizeof run->texts[1], "%llu", (unsigned long long)times->count);
-  (void)cli_format_time(run->texts[2], times->count > 0 ? times->least_us : REDLOCK_NEVER);
-  for (size_t i = 0; i < CLI_BENCH_PERCENTILES; i++) {
-    redlock_duration time_us = cli_times_percentile(times, cli_bench_percentiles[i].thousandths);
-    (void)cli_format_time(run->texts[3 + i], times->count > 0 ? time_us : REDLOCK_NEVER);
-  }
-  (void)cli_format_time(run->texts[7], times->count > 0 ? times->most_us : REDLOCK_NEVER);
   cells[0].text = index == 0 ? "acquire" : "release";
-  for (size_t i = 1; i < CLI_COLUMNS_MAX; i++) {
-    cells[i].text = run->texts[i];
+  cells[1] = (cli_cell){.kind = CLI_NUMBER, .number = times->count};
+  if (times->count > 0) {
+    cells[2] = (cli_cell){.kind = CLI_TIME, .number = times->least_us};
+    for (size_t i = 0; i < sizeof thousandths / sizeof thousandths[0]; i++) {
+      cells[3 + i] =
+          (cli_cell){.kind = CLI_TIME, .number = cli_times_percentile(times, thousandths[i])};
+    }
+    cells[7] = (cli_cell){.kind = CLI_TIME, .number = times->most_us};
   }
-  return true;
+  return index < 2 ? CLI_ROW_SHOW : CLI_ROW_END;
 }
+
+static const cli_column cli_bench_columns[] = {
+    {"OPERATION", NULL},   {"COUNT", "count"},  {"LEAST", "least_ms"},
+    {"P50", "p50_ms"},     {"P90", "p90_ms"},   {"P99", "p99_ms"},
+    {"P99.9", "p99_9_ms"}, {"MOST", "most_ms"}, {0}};
 
 /* Upper bounds of the rows of the printed histogram: 1, 2, 5 times a power of ten. */
 static redlock_duration cli_bench_bound(size_t row) {
@@ -192,51 +185,39 @@ static void cli_bench_histogram(const cli_times *times) {
     char bound[24];
     size_t length = (size_t)((rows[i] * (sizeof bar - 1) + most - 1) / most);
     (void)printf("  <= %8s ", cli_format_time(bound, cli_bench_bound(i)));
-    (void)cli_put_color(stdout, CLI_GOOD, bar + sizeof bar - 1 - length);
+    cli_put_color(CLI_GOOD, bar + sizeof bar - 1 - length);
     (void)printf("%*s %llu\n", (int)(sizeof bar - 1 - length), "", (unsigned long long)rows[i]);
   }
 }
 
 static void cli_bench_text(const cli_settings *settings, cli_bench_run *run) {
-  static const char *const titles[] = {"OPERATION", "COUNT", "LEAST", "P50",
-                                       "P90",       "P99",   "P99.9", "MOST"};
   char duration[24];
+  const cli_table table = {cli_bench_row, run, cli_bench_columns};
   (void)printf("%.1f locks per second on %zu nodes, for %s; %llu failures\n", cli_bench_rate(run),
                settings->node_count, cli_format_time(duration, run->duration_us),
                (unsigned long long)run->failures);
   if (run->acquires.count > 0 && !settings->quiet) {
-    cli_put_table(titles, sizeof titles / sizeof titles[0], cli_bench_row, run);
+    cli_put_table(&table);
     cli_bench_histogram(&run->acquires);
   }
 }
 
-static void cli_bench_times_json(cli_json *json, const char *name, const cli_times *times) {
-  cli_json_begin(json, name, '{');
-  cli_json_number(json, "count", times->count);
-  if (times->count > 0) {
-    cli_json_time(json, "least_ms", times->least_us);
-    for (size_t i = 0; i < CLI_BENCH_PERCENTILES; i++) {
-      cli_json_time(json, cli_bench_percentiles[i].member,
-                    cli_times_percentile(times, cli_bench_percentiles[i].thousandths));
-    }
-    cli_json_time(json, "most_ms", times->most_us);
-  }
-  cli_json_end(json, '}');
-}
-
-static void cli_bench_json(const cli_settings *settings, const cli_bench_run *run) {
-  cli_json json = {0};
+static void cli_bench_json(const cli_settings *settings, cli_bench_run *run, redlock_lock *lock) {
+  cli_json json = cli_json_begin_lock(lock);
   uint64_t rows[CLI_BENCH_ROWS];
   cli_bench_rows(&run->acquires, rows);
-  cli_json_begin(&json, NULL, '{');
-  cli_json_bytes(&json, "resource", run->resource, run->resource_length);
   cli_json_number(&json, "nodes", settings->node_count);
   cli_json_time(&json, "duration_ms", run->duration_us);
   cli_json_number(&json, "failures", run->failures);
   cli_json_text(&json, "error", run->failures > 0 ? run->message : NULL);
   cli_json_real(&json, "locks_per_second", cli_bench_rate(run));
-  cli_bench_times_json(&json, "acquire", &run->acquires);
-  cli_bench_times_json(&json, "release", &run->releases);
+  for (size_t i = 0; i < 2; i++) {
+    cli_cell cells[CLI_COLUMNS_MAX] = {{0}};
+    (void)cli_bench_row(run, i, cells);
+    cli_json_begin(&json, cells[0].text, '{');
+    cli_json_cells(&json, cli_bench_columns, cells);
+    cli_json_end(&json, '}');
+  }
   cli_json_begin(&json, "histogram", '[');
   for (size_t i = 0; i < CLI_BENCH_ROWS; i++) {
     if (rows[i] > 0) {
@@ -253,13 +234,12 @@ static void cli_bench_json(const cli_settings *settings, const cli_bench_run *ru
 /* Prints also what a signal has interrupted. */
 int cli_bench(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
   cli_bench_run run = {0};
-  run.resource = redlock_lock_resource(lock, &run.resource_length);
   int status = cli_bench_measure(settings, loop, lock, &run);
   if (status >= 0 && status < 128) {
     return status;
   }
   if (settings->json) {
-    cli_bench_json(settings, &run);
+    cli_bench_json(settings, &run, lock);
   } else {
     cli_bench_text(settings, &run);
   }

@@ -69,7 +69,7 @@ int cli_force_release(const cli_settings *settings, cli_loop *loop, redlock_lock
   cli_put_votes(settings, lock,
                 &(cli_vote_words){.granted = "deleted",
                                   .taken = "not_held",
-                                  .label = target.label,
+                                  .label = target.label_length > 0 ? target.label : NULL,
                                   .label_length = target.label_length});
   return cli_print_result(settings, lock);
 }

@@ -15,22 +15,19 @@
 #include <string.h>
 
 #include "cli_inspect.h"
-#include "cli_json.h"
 #include "cli_output.h"
 #include "cli_take.h"
 
 #define CLI_HANDOVER_PATIENCE_US (100 * REDLOCK_MILLISECONDS)
 
-/* ---------------------------------------------------------------------------------------- write */
+/* --------------------------------------------------------------------------------------- write */
 
 static void cli_handover_json(redlock_lock *lock, uint64_t fence, redlock_duration left_us,
                               const char *text) {
   cli_json json = cli_json_begin_lock(lock);
   cli_json_text(&json, "text", text);
   cli_json_time(&json, "validity_ms", left_us);
-  if (fence > 0) {
-    cli_json_number(&json, "fence", fence);
-  }
+  cli_json_count(&json, "fence", fence);
   cli_json_end_line(&json);
 }
 
@@ -74,7 +71,7 @@ static int cli_handover_print(const cli_settings *settings, cli_loop *loop, redl
   return cli_flush();
 }
 
-/* ----------------------------------------------------------------------------------------- read */
+/* ---------------------------------------------------------------------------------------- read */
 
 /* Reads the text from the standard input if |operand| is "-". Returns its length, or 0. */
 static size_t cli_handover_read(const char *operand, char text[static REDLOCK_HANDOVER_MAX]) {
@@ -140,7 +137,7 @@ void cli_handover_release(redlock_client *client, const char *text) {
   }
 }
 
-/* ---------------------------------------------------------------------------------------- verbs */
+/* --------------------------------------------------------------------------------------- verbs */
 
 /* A lock whose text cannot be printed is released, because no program could. */
 int cli_acquire(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {

@@ -26,7 +26,6 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "cli_json.h"
 #include "cli_keep.h"
 #include "cli_output.h"
 #include "cli_take.h"
@@ -101,21 +100,16 @@ static int cli_hold_turn(void *context, cli_loop *loop, redlock_time until_us) {
       cli_loop_turn_with(loop, look && look_us < until_us ? look_us : until_us, &hold->input, 1);
   /* The kernel gives orphans to another process. */
   bool ended = hold->ctdb ? getppid() != hold->parent : cli_hold_input_ended(hold);
-  return number != 0 && number != SIGCHLD ? number : ended ? CLI_TURN_END : 0;
+  return number != 0 ? number : ended ? CLI_TURN_END : 0;
 }
 
-/* ---------------------------------------------------------------------------------------- print */
+/* --------------------------------------------------------------------------------------- print */
 
 static void cli_hold_json(redlock_lock *lock, const char *state) {
   cli_json json = cli_json_begin_lock(lock);
-  uint64_t fence = redlock_lock_fence(lock);
   cli_json_text(&json, "state", state);
-  if (fence > 0) {
-    cli_json_number(&json, "fence", fence);
-  }
-  if (redlock_lock_slot(lock) > 0) {
-    cli_json_number(&json, "slot", redlock_lock_slot(lock));
-  }
+  cli_json_count(&json, "fence", redlock_lock_fence(lock));
+  cli_json_count(&json, "slot", redlock_lock_slot(lock));
   cli_json_end_line(&json);
 }
 
@@ -162,7 +156,7 @@ static int cli_hold_fail(const cli_settings *settings, redlock_lock *lock, int s
                       : status;
 }
 
-/* ----------------------------------------------------------------------------------------- hold */
+/* ---------------------------------------------------------------------------------------- hold */
 
 /* HOLD-3. Returns the exit status: CLI_LOST after a loss. */
 static int cli_hold_wait(const cli_settings *settings, cli_hold_end *hold, cli_loop *loop,

@@ -12,7 +12,7 @@
 #define CLI_INSPECT_RETRIES 3
 #define CLI_INSPECT_DELAY_US (200 * REDLOCK_MILLISECONDS)
 
-/* ------------------------------------------------------------------------------------ the state */
+/* ----------------------------------------------------------------------------------- the state */
 
 const char *cli_lock_state_name(cli_lock_state state) {
   static const char *const names[] = {"free", "held", "undecided", "unavailable"};
@@ -58,7 +58,7 @@ int cli_pause(cli_loop *loop, redlock_time until_us) {
   struct pollfd output = {.fd = STDOUT_FILENO};
   while (redlock_now() < until_us) {
     int number = cli_loop_turn_with(loop, until_us, &output, 1);
-    if (number != 0 && number != SIGCHLD) {
+    if (number != 0) {
       return CLI_SIGNAL + number;
     }
     if ((output.revents & POLLERR) != 0) {
@@ -81,81 +81,53 @@ int cli_inspect_await(const cli_settings *settings, cli_loop *loop, redlock_lock
   return status;
 }
 
-/* ----------------------------------------------------------------------------------------- JSON */
+/* -------------------------------------------------------------------------------------- output */
+
+void cli_inspection_cells(const cli_inspection *inspection, cli_cell cells[static 6]) {
+  const redlock_holder_info *holder = &inspection->holder;
+  cells[0].text = cli_lock_state_name(inspection->state);
+  cells[0].color = cli_lock_state_color(inspection->state);
+  if (inspection->state == CLI_LOCK_HELD) {
+    cells[1] = (cli_cell){.kind = CLI_TTL, .number = holder->ttl_us};
+    cli_set_token(cells + 2, holder->token, holder->token_length, holder->label,
+                  holder->label_length);
+    cells[4] = (cli_cell){.kind = CLI_NUMBER, .number = holder->nodes};
+    cells[5] =
+        (cli_cell){.kind = holder->fence > 0 ? CLI_NUMBER : CLI_TEXT, .number = holder->fence};
+  }
+}
 
 void cli_inspection_json(cli_json *json, const cli_inspection *inspection) {
-  cli_json_text(json, "state", cli_lock_state_name(inspection->state));
-  if (inspection->state == CLI_LOCK_HELD) {
-    const redlock_holder_info *holder = &inspection->holder;
-    cli_json_token(json, "token", holder->token, holder->token_length);
-    cli_json_label(json, holder->label, holder->label_length);
-    if (holder->fence > 0) {
-      cli_json_number(json, "fence", holder->fence);
-    }
-    cli_json_number(json, "holding", holder->nodes);
-    cli_json_time(json, "ttl_ms", holder->ttl_us);
-  }
+  static const cli_column columns[] = {CLI_INSPECTION_COLUMNS, {0}};
+  cli_cell cells[CLI_COLUMNS_MAX] = {{0}};
+  cli_inspection_cells(inspection, cells);
+  cli_json_cells(json, columns, cells);
 }
-
-static void cli_inspect_json(const cli_inspection *inspection, redlock_lock *lock) {
-  cli_json json = cli_json_begin_lock(lock);
-  redlock_key_info key;
-  cli_inspection_json(&json, inspection);
-  cli_json_begin(&json, "nodes", '[');
-  for (size_t i = 0; redlock_lock_key(lock, i, &key) == REDLOCK_OK; i++) {
-    cli_json_begin(&json, NULL, '{');
-    cli_json_text(&json, "node", key.name);
-    cli_json_text(&json, "state", redlock_key_state_name((int)key.state));
-    if (key.token != NULL) {
-      cli_json_token(&json, "token", key.token, key.token_length);
-      cli_json_label(&json, key.label, key.label_length);
-    }
-    if (key.state == REDLOCK_KEY_HELD || key.state == REDLOCK_KEY_OTHER) {
-      cli_json_time(&json, "ttl_ms", key.ttl_us);
-    }
-    if (key.error != NULL) {
-      cli_json_text(&json, "error", key.error);
-    }
-    cli_json_end(&json, '}');
-  }
-  cli_json_end(&json, ']');
-  cli_json_end_line(&json);
-}
-
-/* ----------------------------------------------------------------------------------------- text */
 
 typedef struct cli_inspect_rows {
   redlock_lock *lock;
   redlock_key_info key;
-  char ttl[24];
 } cli_inspect_rows;
 
-static cli_color cli_inspect_color(redlock_key_state state) {
-  return state == REDLOCK_KEY_UNKNOWN ? CLI_BAD
-         : state == REDLOCK_KEY_OTHER ? CLI_WARN
-         : state == REDLOCK_KEY_FREE  ? CLI_GOOD
-                                      : CLI_PLAIN;
-}
-
-static bool cli_inspect_row(void *context, size_t index, cli_cell cells[static CLI_COLUMNS_MAX]) {
+static int cli_inspect_row(void *context, size_t index, cli_cell cells[static CLI_COLUMNS_MAX]) {
+  static const cli_color colors[] = {[REDLOCK_KEY_UNKNOWN] = CLI_BAD,
+                                     [REDLOCK_KEY_OTHER] = CLI_WARN,
+                                     [REDLOCK_KEY_FREE] = CLI_GOOD,
+                                     [REDLOCK_KEY_HELD] = CLI_PLAIN};
   cli_inspect_rows *rows = context;
   redlock_key_info *key = &rows->key;
   if (redlock_lock_key(rows->lock, index, key) != REDLOCK_OK) {
-    return false;
+    return CLI_ROW_END;
   }
-  bool present = key->state == REDLOCK_KEY_HELD || key->state == REDLOCK_KEY_OTHER;
   cells[0].text = key->name;
   cells[1].text = redlock_key_state_name((int)key->state);
-  cells[1].color = cli_inspect_color(key->state);
-  cells[2].text = !present                       ? NULL
-                  : key->ttl_us == REDLOCK_NEVER ? "endless"
-                                                 : cli_format_time(rows->ttl, key->ttl_us);
-  cells[3].text = key->token;
-  cells[3].length = cli_token_length(key->token_length, key->label, key->label_length);
-  cells[4].text = key->label;
-  cells[4].length = key->label_length;
+  cells[1].color = colors[key->state];
+  if (key->state == REDLOCK_KEY_HELD || key->state == REDLOCK_KEY_OTHER) {
+    cells[2] = (cli_cell){.kind = CLI_TTL, .number = key->ttl_us};
+  }
+  cli_set_token(cells + 3, key->token, key->token_length, key->label, key->label_length);
   cells[5].text = key->error;
-  return true;
+  return CLI_ROW_SHOW;
 }
 
 /* Writes "'job' is held on 3 of 3 nodes, for 9.8s". */
@@ -165,8 +137,7 @@ static void cli_inspect_summary(const cli_inspection *inspection, redlock_lock *
   const void *resource = redlock_lock_resource(lock, &length);
   (void)cli_put_text(stdout, resource, length);
   (void)fputs(" is ", stdout);
-  (void)cli_put_color(stdout, cli_lock_state_color(inspection->state),
-                      cli_lock_state_name(inspection->state));
+  cli_put_color(cli_lock_state_color(inspection->state), cli_lock_state_name(inspection->state));
   switch (inspection->state) {
   case CLI_LOCK_HELD:
     (void)printf(" on %zu of %zu nodes", inspection->holder.nodes, inspection->node_count);
@@ -191,9 +162,16 @@ static void cli_inspect_summary(const cli_inspection *inspection, redlock_lock *
 }
 
 int cli_inspect(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
-  static const char *const titles[] = {"NODE", "STATE", "TTL", "TOKEN", "LABEL", "ERROR"};
+  static const cli_column columns[] = {{"NODE", "node"},
+                                       {"STATE", "state"},
+                                       {"TTL", "ttl_ms"},
+                                       {"TOKEN", "token"},
+                                       {"LABEL", "label"},
+                                       {"ERROR", "error"},
+                                       {0}};
   cli_inspection inspection;
   cli_inspect_rows rows = {.lock = lock};
+  const cli_table table = {cli_inspect_row, &rows, columns};
   if (settings->options.permits > 0) {
     return cli_inspect_slots(settings, loop);
   }
@@ -203,12 +181,15 @@ int cli_inspect(const cli_settings *settings, cli_loop *loop, redlock_lock *lock
   }
   cli_inspection_read(&inspection, settings, lock);
   if (settings->json) {
-    cli_inspect_json(&inspection, lock);
+    cli_json json = cli_json_begin_lock(lock);
+    cli_inspection_json(&json, &inspection);
+    cli_json_table(&json, "nodes", &table);
+    cli_json_end_line(&json);
   } else if (settings->quiet) {
     (void)puts(cli_lock_state_name(inspection.state));
   } else {
     cli_inspect_summary(&inspection, lock);
-    cli_put_table(titles, sizeof titles / sizeof titles[0], cli_inspect_row, &rows);
+    cli_put_table(&table);
   }
   return cli_print_result(settings, lock);
 }

@@ -7,7 +7,6 @@
 #define CLI_INSPECT_H
 
 #include "cli.h"
-#include "cli_json.h"
 #include "cli_output.h"
 
 typedef enum cli_lock_state {
@@ -55,7 +54,15 @@ int cli_pause(cli_loop *loop, redlock_time until_us);
 /* Inspects all slots of a semaphore. Returns the exit status. */
 int cli_inspect_slots(const cli_settings *settings, cli_loop *loop);
 
-/* Writes members of an object: state, and of a held lock its token, label and nodes. */
+/* Sets cells of these columns. Those of a lock that is not held are missing values. */
+#define CLI_INSPECTION_COLUMNS                                                                     \
+  {"STATE", "state"}, {"TTL", "ttl_ms"}, {"TOKEN", "token"}, {"LABEL", "label"},                   \
+      {NULL, "holding"}, {                                                                         \
+    NULL, "fence"                                                                                  \
+  }
+void cli_inspection_cells(const cli_inspection *inspection, cli_cell cells[static 6]);
+
+/* Writes them as members of an object. */
 void cli_inspection_json(cli_json *json, const cli_inspection *inspection);
 
 #endif

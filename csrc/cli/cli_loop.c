@@ -55,9 +55,7 @@ bool cli_loop_open(cli_loop *loop, redlock_client *client) {
   if (pipe(ends) != 0 || !cli_loop_prepare(ends[0]) || !cli_loop_prepare(ends[1])) {
     return false;
   }
-  loop->client = client;
-  loop->signals = ends[0];
-  loop->ignored_children = false;
+  *loop = (cli_loop){.client = client, .signals = ends[0]};
   cli_loop_pipe = ends[1];
   (void)sigemptyset(&loop->taken);
   for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
@@ -102,6 +100,6 @@ int cli_loop_turn_with(cli_loop *loop, redlock_time until_us, struct pollfd *mor
   while (redlock_client_next_ended(loop->client) != NULL) {
     /* Its one lock has a result, which the verb reads. */
   }
-  unsigned char byte;
-  return read(loop->signals, &byte, 1) == 1 ? byte : 0;
+  unsigned char byte; /* SIGCHLD only ends the wait. */
+  return read(loop->signals, &byte, 1) == 1 && byte != SIGCHLD ? byte : 0;
 }

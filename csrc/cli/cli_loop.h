@@ -28,7 +28,10 @@ typedef struct cli_loop {
  */
 bool cli_loop_open(cli_loop *loop, redlock_client *client);
 
-/* Processes the client once, waiting until |until_us| at most. Returns a signal, or 0. */
+/*
+ * Processes the client once, waiting until |until_us| at most. Returns a signal, or 0, also for
+ * SIGCHLD.
+ */
 int cli_loop_turn(cli_loop *loop, redlock_time until_us);
 
 /* As cli_loop_turn(). Events of |more|, at most REDLOCK_NODES_MAX, also end the wait. */

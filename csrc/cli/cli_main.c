@@ -20,7 +20,6 @@
 #endif
 
 #include "cli_handover.h"
-#include "cli_json.h"
 #include "cli_output.h"
 
 /* Bytes of a message; a pipe takes as many at once, so that lines of processes do not mix. */
@@ -100,7 +99,7 @@ int cli_await(const cli_settings *settings, cli_loop *loop, redlock_lock *lock, 
   }
   while (redlock_lock_result(lock) == REDLOCK_PENDING) {
     int number = cli_loop_turn(loop, REDLOCK_NEVER);
-    if (number != 0 && number != SIGCHLD) {
+    if (number != 0) {
       redlock_lock_cancel(lock);
       return CLI_SIGNAL + number;
     }

@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli_json.h"
 #include "cli_output.h"
 
 typedef struct cli_probe {
@@ -35,10 +34,9 @@ typedef struct cli_nodes_run {
   bool quiet; /* shows only nodes that do not grant */
   cli_probe probes[REDLOCK_NODES_MAX];
   struct pollfd polls[REDLOCK_NODES_MAX];
-  char latency[24];
 } cli_nodes_run;
 
-/* --------------------------------------------------------------------------------------- probes */
+/* -------------------------------------------------------------------------------------- probes */
 
 /* NODES-1. Returns -1, or the exit status after a message. */
 static int cli_probe_open(cli_probe *probe, const cli_settings *settings, size_t index,
@@ -92,7 +90,7 @@ static bool cli_nodes_busy(const cli_nodes_run *run) {
   return false;
 }
 
-/* Processes all clients once. Returns a signal, or 0. */
+/* Processes all clients once. Returns -1, or the exit status if a signal came. */
 static int cli_nodes_turn(cli_nodes_run *run) {
   redlock_time until_us = REDLOCK_NEVER;
   for (size_t i = 0; i < run->count; i++) {
@@ -108,25 +106,21 @@ static int cli_nodes_turn(cli_nodes_run *run) {
     }
     cli_probe_settle(&run->probes[i]);
   }
-  return number == SIGCHLD ? 0 : number;
+  return number == 0 ? -1 : CLI_SIGNAL + number;
 }
 
 /* Waits for an operation of the lock of all nodes. Returns -1, or the exit status. */
 static int cli_nodes_await(const cli_settings *settings, cli_nodes_run *run, redlock_lock *lock,
                            int error) {
-  int number = 0;
-  if (error != REDLOCK_OK) {
-    return cli_await(settings, run->loop, lock, error);
+  int status = error == REDLOCK_OK ? -1 : cli_fail_lock(settings, lock, error);
+  while (status < 0 && redlock_lock_result(lock) == REDLOCK_PENDING) {
+    status = cli_nodes_turn(run);
   }
-  while (number == 0 && redlock_lock_result(lock) == REDLOCK_PENDING) {
-    number = cli_nodes_turn(run);
-  }
-  return number == 0 ? -1 : CLI_SIGNAL + number;
+  return status;
 }
 
 /* NODES-1, NODES-2. Returns -1, or the exit status. */
 static int cli_nodes_ask(const cli_settings *settings, cli_nodes_run *run, redlock_lock *lock) {
-  int number = 0;
   int status = cli_nodes_await(settings, run, lock, redlock_lock_acquire_start(lock, NULL));
   if (status < 0 && redlock_lock_result(lock) == REDLOCK_OK) {
     status = cli_nodes_await(settings, run, lock, redlock_lock_release_start(lock));
@@ -134,13 +128,13 @@ static int cli_nodes_ask(const cli_settings *settings, cli_nodes_run *run, redlo
   if (status < 0) {
     status = cli_nodes_await(settings, run, lock, redlock_lock_inspect_start(lock));
   }
-  while (status < 0 && number == 0 && cli_nodes_busy(run)) {
-    number = cli_nodes_turn(run);
+  while (status < 0 && cli_nodes_busy(run)) {
+    status = cli_nodes_turn(run);
   }
-  return number == 0 ? status : CLI_SIGNAL + number;
+  return status;
 }
 
-/* -------------------------------------------------------------------------------------- answers */
+/* ------------------------------------------------------------------------------------- answers */
 
 /*
  * NODES-3. Corrects the vote of a node by what the client of all nodes knows. Equal failures get
@@ -165,55 +159,26 @@ static void cli_nodes_correct(cli_probe *probe, redlock_client *client, size_t i
   }
 }
 
-static cli_color cli_nodes_color(redlock_vote vote) {
-  return vote == REDLOCK_VOTE_GRANTED       ? CLI_GOOD
-         : vote == REDLOCK_VOTE_QUARANTINED ? CLI_WARN
-                                            : CLI_BAD;
-}
-
-static bool cli_nodes_row(void *context, size_t index, cli_cell cells[static CLI_COLUMNS_MAX]) {
-  cli_nodes_run *run = context;
-  size_t node = 0;
-  for (size_t shown = 0; node < run->count; node++) {
-    bool granted = run->probes[node].vote.vote == REDLOCK_VOTE_GRANTED;
-    if (!(run->quiet && granted) && shown++ == index) {
-      break;
-    }
+static int cli_nodes_row(void *context, size_t index, cli_cell cells[static CLI_COLUMNS_MAX]) {
+  const cli_nodes_run *run = context;
+  if (index == run->count) {
+    return CLI_ROW_END;
   }
-  if (node == run->count) {
-    return false;
-  }
-  const redlock_vote_info *vote = &run->probes[node].vote;
+  const redlock_vote_info *vote = &run->probes[index].vote;
+  bool granted = vote->vote == REDLOCK_VOTE_GRANTED;
   cells[0].text = vote->name;
   cells[1].text = redlock_vote_name((int)vote->vote);
-  cells[1].color = cli_nodes_color(vote->vote);
-  cells[2].text = cli_format_time(run->latency, vote->latency_us);
+  cells[1].color = granted ? CLI_GOOD : vote->vote == REDLOCK_VOTE_QUARANTINED ? CLI_WARN : CLI_BAD;
+  cells[2] = (cli_cell){.kind = CLI_TIME, .number = vote->latency_us};
   cells[3].text = vote->error;
-  return true;
-}
-
-static void cli_nodes_json(const cli_nodes_run *run, size_t granted, size_t quorum) {
-  cli_json json = {0};
-  cli_json_begin(&json, NULL, '{');
-  cli_json_number(&json, "granted", granted);
-  cli_json_number(&json, "quorum", quorum);
-  cli_json_begin(&json, "nodes", '[');
-  for (size_t i = 0; i < run->count; i++) {
-    const redlock_vote_info *vote = &run->probes[i].vote;
-    cli_json_begin(&json, NULL, '{');
-    cli_json_text(&json, "node", vote->name);
-    cli_json_text(&json, "vote", redlock_vote_name((int)vote->vote));
-    cli_json_time(&json, "latency_ms", vote->latency_us);
-    cli_json_text(&json, "error", vote->error);
-    cli_json_end(&json, '}');
-  }
-  cli_json_end(&json, ']');
-  cli_json_end_line(&json);
+  return run->quiet && granted ? CLI_ROW_SKIP : CLI_ROW_SHOW;
 }
 
 /* NODES-4. Returns the exit status. */
 static int cli_nodes_print(const cli_settings *settings, cli_nodes_run *run) {
-  static const char *const titles[] = {"NODE", "ANSWER", "TIME", "ERROR"};
+  static const cli_column columns[] = {
+      {"NODE", "node"}, {"ANSWER", "vote"}, {"TIME", "latency_ms"}, {"ERROR", "error"}, {0}};
+  const cli_table table = {cli_nodes_row, run, columns};
   size_t granted = 0;
   size_t quorum = cli_quorum(settings, run->count);
   for (size_t i = 0; i < run->count; i++) {
@@ -221,9 +186,14 @@ static int cli_nodes_print(const cli_settings *settings, cli_nodes_run *run) {
     granted += run->probes[i].vote.vote == REDLOCK_VOTE_GRANTED;
   }
   if (settings->json) {
-    cli_nodes_json(run, granted, quorum);
+    cli_json json = {0};
+    cli_json_begin(&json, NULL, '{');
+    cli_json_number(&json, "granted", granted);
+    cli_json_number(&json, "quorum", quorum);
+    cli_json_table(&json, "nodes", &table);
+    cli_json_end_line(&json);
   } else {
-    cli_put_table(titles, sizeof titles / sizeof titles[0], cli_nodes_row, run);
+    cli_put_table(&table);
   }
   int status = cli_flush();
   if (status == 0 && granted < quorum) {
@@ -234,10 +204,11 @@ static int cli_nodes_print(const cli_settings *settings, cli_nodes_run *run) {
   return status;
 }
 
-/* ----------------------------------------------------------------------------------------- verb */
+/* ---------------------------------------------------------------------------------------- verb */
 
 int cli_nodes(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
-  cli_nodes_run run = {.loop = loop, .count = settings->node_count, .quiet = settings->quiet};
+  cli_nodes_run run = {
+      .loop = loop, .count = settings->node_count, .quiet = settings->quiet && !settings->json};
   char name[64];
   size_t length;
   const char *resource = redlock_lock_resource(lock, &length);

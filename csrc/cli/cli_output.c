@@ -1,60 +1,24 @@
 /*
- * redlock(1): text for people: columns, colours, and bytes that no terminal obeys.
+ * redlock(1): text for people, JSON for programs, and tables that become either.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "cli_output.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli.h"
 
-/* -------------------------------------------------------------------------------------- colours */
+/* ---------------------------------------------------------------------------------------- text */
 
-bool cli_color_wanted(FILE *out) {
-  /* The program has one thread. NOLINTBEGIN(concurrency-mt-unsafe) */
-  const char *refusal = getenv("NO_COLOR");
-  const char *terminal = getenv("TERM");
-  /* NOLINTEND(concurrency-mt-unsafe) */
-  return (refusal == NULL || refusal[0] == '\0') && terminal != NULL && terminal[0] != '\0' &&
-         strcmp(terminal, "dumb") != 0 && isatty(fileno(out)) != 0;
-}
-
-static const char *cli_color_code(cli_color color) {
-  switch (color) {
-  case CLI_GOOD:
-    return "\033[32m";
-  case CLI_WARN:
-    return "\033[33m";
-  case CLI_BAD:
-    return "\033[31m";
-  case CLI_DIM:
-    return "\033[2m";
-  default:
-    return NULL;
-  }
-}
-
-static size_t cli_put_cell(FILE *out, cli_color color, const char *text, size_t length) {
-  const char *code = out != NULL && cli_color_wanted(out) ? cli_color_code(color) : NULL;
-  if (code == NULL) {
-    return cli_put_text(out, text, length);
-  }
-  (void)fputs(code, out);
-  size_t columns = cli_put_text(out, text, length);
-  (void)fputs("\033[0m", out);
-  return columns;
-}
-
-size_t cli_put_color(FILE *out, cli_color color, const char *text) {
-  return cli_put_cell(out, color, text, strlen(text));
-}
-
-/* ----------------------------------------------------------------------------------------- text */
-
-size_t cli_utf8(const unsigned char *bytes, size_t length, unsigned *point) {
+/*
+ * Returns the number of bytes of the character of UTF-8 that |bytes| begin with; 0 if they are no
+ * valid UTF-8. |*point| is its code point.
+ */
+static size_t cli_utf8(const unsigned char *bytes, size_t length, unsigned *point) {
   static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
   unsigned first = length > 0 ? bytes[0] : 0xff;
   size_t count = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
@@ -176,21 +140,214 @@ const char *cli_format_time(char text[static 24], redlock_duration time_us) {
   return text;
 }
 
-/* ---------------------------------------------------------------------------------------- table */
+/* --------------------------------------------------------------------------------------- cells */
 
-static size_t cli_cell_length(const cli_cell *cell) {
-  return cell->text == NULL ? 1 : cell->length > 0 ? cell->length : strlen(cell->text);
+/* Returns true if |out| is a terminal that shows colours, and NO_COLOR is not set. */
+static bool cli_color_wanted(FILE *out) {
+  /* The program has one thread. NOLINTBEGIN(concurrency-mt-unsafe) */
+  const char *refusal = getenv("NO_COLOR");
+  const char *terminal = getenv("TERM");
+  /* NOLINTEND(concurrency-mt-unsafe) */
+  return (refusal == NULL || refusal[0] == '\0') && terminal != NULL && terminal[0] != '\0' &&
+         strcmp(terminal, "dumb") != 0 && isatty(fileno(out)) != 0;
 }
 
-static const char *cli_cell_text(const cli_cell *cell) {
-  return cell->text == NULL ? "-" : cell->text;
+/* Writes a cell as text. Returns the number of columns. |out| may be NULL. */
+static size_t cli_put_cell(FILE *out, const cli_cell *cell) {
+  static const char *const colors[] = {NULL, "\033[32m", "\033[33m", "\033[31m", "\033[2m"};
+  const char *color = out != NULL && cli_color_wanted(out) ? colors[cell->color] : NULL;
+  const char *text = cell->text;
+  size_t length = cell->length - (cell->kind == CLI_TOKEN ? cell->label_length : 0);
+  char number[24];
+  if (cell->kind == CLI_NUMBER) {
+    (void)snprintf(number, sizeof number, "%" PRIu64, cell->number);
+    text = number;
+  } else if (cell->kind == CLI_TTL && cell->number == REDLOCK_NEVER) {
+    text = "endless";
+  } else if (cell->kind == CLI_TIME || cell->kind == CLI_TTL) {
+    text = cli_format_time(number, cell->number);
+  }
+  text = text != NULL ? text : "-";
+  (void)(color != NULL && fputs(color, out));
+  size_t columns = cli_put_text(out, text, length > 0 ? length : strlen(text));
+  (void)(color != NULL && fputs("\033[0m", out));
+  return columns;
 }
 
-static void cli_put_row(const cli_cell *cells, const size_t *widths, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    size_t used =
-        cli_put_cell(stdout, cells[i].color, cli_cell_text(&cells[i]), cli_cell_length(&cells[i]));
-    if (i + 1 == count) {
+void cli_put_color(cli_color color, const char *text) {
+  (void)cli_put_cell(stdout, &(cli_cell){.text = text, .color = color});
+}
+
+void cli_set_token(cli_cell cells[static 2], const char *token, size_t length, const char *label,
+                   size_t label_length) {
+  size_t behind = label != NULL ? label_length + 1 : 0;
+  cells[0] = (cli_cell){.kind = CLI_TOKEN, .text = token, .length = length, .label_length = behind};
+  cells[1] = (cli_cell){.text = label, .length = label_length};
+}
+
+/* ---------------------------------------------------------------------------------------- JSON */
+
+/* Writes what precedes a value. */
+static void cli_json_name(cli_json *json, const char *name) {
+  if (json->comma) {
+    (void)fputs(", ", stdout);
+  }
+  if (name != NULL) {
+    (void)printf("\"%s\": ", name);
+  }
+  json->comma = true;
+}
+
+void cli_json_begin(cli_json *json, const char *name, char bracket) {
+  cli_json_name(json, name);
+  (void)fputc(bracket, stdout);
+  json->comma = false;
+}
+
+cli_json cli_json_begin_lock(const redlock_lock *lock) {
+  cli_json json = {0};
+  size_t length;
+  const void *resource = redlock_lock_resource(lock, &length);
+  cli_json_begin(&json, NULL, '{');
+  cli_json_bytes(&json, "resource", resource, length);
+  return json;
+}
+
+void cli_json_end(cli_json *json, char bracket) {
+  (void)fputc(bracket, stdout);
+  json->comma = true;
+}
+
+void cli_json_end_line(cli_json *json) {
+  (void)fputs("}\n", stdout);
+  json->comma = false;
+}
+
+void cli_json_bytes(cli_json *json, const char *name, const void *bytes, size_t length) {
+  const unsigned char *at = bytes;
+  const unsigned char *end = at + length;
+  cli_json_name(json, name);
+  if (bytes == NULL) {
+    (void)fputs("null", stdout);
+    return;
+  }
+  (void)fputc('"', stdout);
+  while (at < end) {
+    unsigned point = 0;
+    size_t count = cli_utf8(at, (size_t)(end - at), &point);
+    if (count == 0) {
+      (void)fputs("\xef\xbf\xbd", stdout);
+      count = 1;
+    } else if (point < 0x20 || (point >= 0x7f && point < 0xa0)) {
+      (void)printf("\\u%04x", point);
+    } else {
+      (void)printf("%s%.*s", point == '"' || point == '\\' ? "\\" : "", (int)count,
+                   (const char *)at);
+    }
+    at += count;
+  }
+  (void)fputc('"', stdout);
+}
+
+void cli_json_text(cli_json *json, const char *name, const char *text) {
+  cli_json_bytes(json, name, text, text != NULL ? strlen(text) : 0);
+}
+
+void cli_json_number(cli_json *json, const char *name, uint64_t number) {
+  cli_json_name(json, name);
+  (void)printf("%" PRIu64, number);
+}
+
+void cli_json_count(cli_json *json, const char *name, uint64_t number) {
+  if (number > 0) {
+    cli_json_number(json, name, number);
+  } else {
+    cli_json_text(json, name, NULL);
+  }
+}
+
+void cli_json_real(cli_json *json, const char *name, double number) {
+  cli_json_name(json, name);
+  (void)printf("%.3f", number);
+}
+
+void cli_json_bool(cli_json *json, const char *name, bool value) {
+  cli_json_name(json, name);
+  (void)fputs(value ? "true" : "false", stdout);
+}
+
+void cli_json_time(cli_json *json, const char *name, redlock_duration time_us) {
+  if (time_us == REDLOCK_NEVER) {
+    cli_json_text(json, name, NULL);
+    return;
+  }
+  cli_json_name(json, name);
+  (void)printf("%" PRIu64 ".%03" PRIu64, time_us / REDLOCK_MILLISECONDS,
+               time_us % REDLOCK_MILLISECONDS);
+}
+
+void cli_json_failure(const redlock_lock *lock, int error, const char *message) {
+  cli_json json = cli_json_begin_lock(lock);
+  cli_json_text(&json, "error", redlock_error_name(error));
+  cli_json_text(&json, "message", message);
+  cli_json_end_line(&json);
+  (void)cli_flush();
+}
+
+/* Writes a token as cli_put_text() does, so that force-release accepts it. */
+static void cli_json_token(cli_json *json, const char *name, const cli_cell *cell) {
+  char text[4 * REDLOCK_TOKEN_MAX + 1];
+  cli_copy_text(text, sizeof text, cell->text, cell->length);
+  cli_json_text(json, name, cell->text != NULL ? text : NULL);
+}
+
+static void cli_json_cell(cli_json *json, const char *name, const cli_cell *cell) {
+  switch (cell->kind) {
+  case CLI_NUMBER:
+    cli_json_number(json, name, cell->number);
+    break;
+  case CLI_TIME:
+  case CLI_TTL:
+    cli_json_time(json, name, cell->number);
+    break;
+  case CLI_TOKEN:
+    cli_json_token(json, name, cell);
+    break;
+  default:
+    if (cell->length > 0) {
+      cli_json_bytes(json, name, cell->text, cell->length);
+    } else {
+      cli_json_text(json, name, cell->text);
+    }
+  }
+}
+
+void cli_json_cells(cli_json *json, const cli_column *columns, const cli_cell *cells) {
+  for (; columns->title != NULL || columns->member != NULL; columns++, cells++) {
+    if (columns->member != NULL) {
+      cli_json_cell(json, columns->member, cells);
+    }
+  }
+}
+
+/* --------------------------------------------------------------------------------------- table */
+
+/* Fills |cells| with the next row from |*index|. Returns false if there is none. */
+static bool cli_table_next(const cli_table *table, size_t *index,
+                           cli_cell cells[static CLI_COLUMNS_MAX]) {
+  int row;
+  do {
+    memset(cells, 0, CLI_COLUMNS_MAX * sizeof *cells);
+    row = table->row(table->context, (*index)++, cells);
+  } while (row == CLI_ROW_SKIP);
+  return row != CLI_ROW_END;
+}
+
+/* |widths| is NULL for tabs. */
+static void cli_put_row(const cli_table *table, const cli_cell *cells, const size_t *widths) {
+  for (size_t i = 0; table->columns[i].title != NULL; i++) {
+    size_t used = cli_put_cell(stdout, &cells[i]);
+    if (table->columns[i + 1].title == NULL) {
       (void)fputc('\n', stdout);
     } else if (widths == NULL) {
       (void)fputc('\t', stdout);
@@ -200,29 +357,48 @@ static void cli_put_row(const cli_cell *cells, const size_t *widths, size_t coun
   }
 }
 
-void cli_put_table(const char *const *titles, size_t count, cli_row *row, void *context) {
+/* Measures all rows, and writes the titles if there are rows. */
+static void cli_put_titles(const cli_table *table, size_t widths[static CLI_COLUMNS_MAX]) {
+  cli_cell cells[CLI_COLUMNS_MAX];
+  cli_cell titles[CLI_COLUMNS_MAX] = {{0}};
+  size_t index = 0;
+  for (size_t i = 0; table->columns[i].title != NULL; i++) {
+    titles[i] = (cli_cell){.text = table->columns[i].title, .color = CLI_DIM};
+    widths[i] = strlen(titles[i].text);
+  }
+  while (cli_table_next(table, &index, cells)) {
+    for (size_t i = 0; table->columns[i].title != NULL; i++) {
+      size_t width = cli_put_cell(NULL, &cells[i]);
+      widths[i] = width > widths[i] ? width : widths[i];
+    }
+  }
+  index = 0;
+  if (cli_table_next(table, &index, cells)) {
+    cli_put_row(table, titles, widths);
+  }
+}
+
+void cli_put_table(const cli_table *table) {
   cli_cell cells[CLI_COLUMNS_MAX];
   size_t widths[CLI_COLUMNS_MAX] = {0};
+  size_t index = 0;
   bool aligned = isatty(STDOUT_FILENO) != 0;
-  for (size_t i = 0; i < count; i++) {
-    widths[i] = strlen(titles[i]);
-    cells[i] = (cli_cell){.text = titles[i], .color = CLI_DIM};
+  if (aligned) {
+    cli_put_titles(table, widths);
   }
-  if (aligned && row(context, 0, (cli_cell[CLI_COLUMNS_MAX]){{0}})) {
-    cli_cell measured[CLI_COLUMNS_MAX] = {{0}};
-    for (size_t index = 0; row(context, index, measured); index++) {
-      for (size_t i = 0; i < count; i++) {
-        size_t width =
-            cli_put_text(NULL, cli_cell_text(&measured[i]), cli_cell_length(&measured[i]));
-        widths[i] = width > widths[i] ? width : widths[i];
-      }
-      memset(measured, 0, sizeof measured);
-    }
-    cli_put_row(cells, widths, count);
+  while (cli_table_next(table, &index, cells)) {
+    cli_put_row(table, cells, aligned ? widths : NULL);
   }
-  memset(cells, 0, sizeof cells);
-  for (size_t index = 0; row(context, index, cells); index++) {
-    cli_put_row(cells, aligned ? widths : NULL, count);
-    memset(cells, 0, sizeof cells);
+}
+
+void cli_json_table(cli_json *json, const char *name, const cli_table *table) {
+  cli_cell cells[CLI_COLUMNS_MAX];
+  size_t index = 0;
+  cli_json_begin(json, name, '[');
+  while (cli_table_next(table, &index, cells)) {
+    cli_json_begin(json, NULL, '{');
+    cli_json_cells(json, table->columns, cells);
+    cli_json_end(json, '}');
   }
+  cli_json_end(json, ']');
 }

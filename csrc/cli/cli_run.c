@@ -218,7 +218,7 @@ static bool cli_run_goes_on(const cli_run_state *run, redlock_time now_us) {
 /* --------------------------------------------------------------------------------------- RUN-5 */
 
 static void cli_run_take_signal(cli_run_state *run, int number, redlock_time now_us) {
-  bool came = number > 0 && number != SIGCHLD;
+  bool came = number != 0;
   if (came) {
     run->signals |= (uint64_t)1 << number;
     run->came |= (uint64_t)1 << number;
@@ -290,7 +290,7 @@ int cli_run_wait(cli_run_state *run) {
   return cli_run_end(run, WIFSIGNALED(state) ? CLI_SIGNAL + WTERMSIG(state) : WEXITSTATUS(state));
 }
 
-/* ----------------------------------------------------------------------------------------- verb */
+/* ---------------------------------------------------------------------------------------- verb */
 
 int cli_run(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
   cli_run_state run;

@@ -9,10 +9,9 @@
 #include <string.h>
 
 #include "cli_inspect.h"
-#include "cli_json.h"
 #include "cli_output.h"
 
-/* --------------------------------------------------------------------------------------- holder */
+/* -------------------------------------------------------------------------------------- holder */
 
 /* An acquire that is granted sooner has not waited. */
 #define CLI_HOLDER_FIRST_US (200 * REDLOCK_MILLISECONDS)
@@ -94,7 +93,7 @@ static void cli_holder_close(cli_holder *holder) {
   redlock_lock_free(holder->inspected);
 }
 
-/* --------------------------------------------------------------------------------------- acquire */
+/* ------------------------------------------------------------------------------------- acquire */
 
 /* Returns true if |error|, of a node, is about the password. */
 static bool cli_is_rejection(const char *error) {
@@ -141,7 +140,7 @@ static int cli_take_wait(const cli_settings *settings, cli_holder *holder, cli_l
   while (redlock_lock_result(lock) == REDLOCK_PENDING) {
     redlock_time until_us = cli_holder_turn(holder);
     int number = turn != NULL ? turn(context, loop, until_us) : cli_loop_turn(loop, until_us);
-    if (number != 0 && number != SIGCHLD) {
+    if (number != 0) {
       redlock_lock_cancel(lock);
       return number == CLI_TURN_END ? 0 : CLI_SIGNAL + number;
     }

@@ -5,7 +5,6 @@
  */
 #include "cli_votes.h"
 
-#include "cli_json.h"
 #include "cli_output.h"
 
 typedef struct cli_votes {
@@ -15,61 +14,40 @@ typedef struct cli_votes {
   redlock_vote_info vote;
 } cli_votes;
 
-static const char *cli_vote_name(const cli_votes *votes) {
-  return votes->vote.vote == REDLOCK_VOTE_GRANTED ? votes->words->granted
-         : votes->vote.vote == REDLOCK_VOTE_TAKEN ? votes->words->taken
-                                                  : redlock_vote_name((int)votes->vote.vote);
-}
-
-static bool cli_vote_row(void *context, size_t index, cli_cell cells[static CLI_COLUMNS_MAX]) {
+static int cli_vote_row(void *context, size_t index, cli_cell cells[static CLI_COLUMNS_MAX]) {
   cli_votes *votes = context;
   redlock_vote_info *vote = &votes->vote;
-  size_t seen = 0;
-  for (size_t i = 0; redlock_lock_vote(votes->lock, i, vote) == REDLOCK_OK; i++) {
-    bool shown = !votes->quiet || vote->vote != REDLOCK_VOTE_GRANTED;
-    if (shown && seen++ == index) {
-      cells[0].text = vote->name;
-      cells[1].text = cli_vote_name(votes);
-      cells[1].color = vote->vote == REDLOCK_VOTE_GRANTED ? CLI_GOOD
-                       : vote->vote == REDLOCK_VOTE_TAKEN ? CLI_WARN
-                                                          : CLI_BAD;
-      cells[2].text = vote->error;
-      return true;
-    }
+  if (redlock_lock_vote(votes->lock, index, vote) != REDLOCK_OK) {
+    return CLI_ROW_END;
   }
-  return false;
-}
-
-static void cli_votes_json(cli_votes *votes) {
-  cli_json json = cli_json_begin_lock(votes->lock);
-  redlock_vote_info *vote = &votes->vote;
-  cli_json_bool(&json, "ok", redlock_lock_result(votes->lock) == REDLOCK_OK);
-  if (votes->words->label_length > 0) {
-    cli_json_label(&json, votes->words->label, votes->words->label_length);
-  }
-  cli_json_begin(&json, "nodes", '[');
-  for (size_t i = 0; redlock_lock_vote(votes->lock, i, vote) == REDLOCK_OK; i++) {
-    cli_json_begin(&json, NULL, '{');
-    cli_json_text(&json, "node", vote->name);
-    cli_json_text(&json, "state", cli_vote_name(votes));
-    cli_json_text(&json, "error", vote->error);
-    cli_json_end(&json, '}');
-  }
-  cli_json_end(&json, ']');
-  cli_json_end_line(&json);
+  bool granted = vote->vote == REDLOCK_VOTE_GRANTED;
+  bool taken = vote->vote == REDLOCK_VOTE_TAKEN;
+  cells[0].text = vote->name;
+  cells[1].text = granted ? votes->words->granted
+                  : taken ? votes->words->taken
+                          : redlock_vote_name((int)vote->vote);
+  cells[1].color = granted ? CLI_GOOD : taken ? CLI_WARN : CLI_BAD;
+  cells[2].text = vote->error;
+  return votes->quiet && granted ? CLI_ROW_SKIP : CLI_ROW_SHOW;
 }
 
 void cli_put_votes(const cli_settings *settings, redlock_lock *lock, const cli_vote_words *words) {
-  static const char *const titles[] = {"NODE", "STATE", "ERROR"};
-  cli_votes votes = {.lock = lock, .quiet = settings->quiet, .words = words};
+  static const cli_column columns[] = {
+      {"NODE", "node"}, {"STATE", "state"}, {"ERROR", "error"}, {0}};
+  cli_votes votes = {.lock = lock, .quiet = settings->quiet && !settings->json, .words = words};
+  const cli_table table = {cli_vote_row, &votes, columns};
   if (settings->json) {
-    cli_votes_json(&votes);
+    cli_json json = cli_json_begin_lock(lock);
+    cli_json_bool(&json, "ok", redlock_lock_result(lock) == REDLOCK_OK);
+    cli_json_bytes(&json, "label", words->label, words->label_length);
+    cli_json_table(&json, "nodes", &table);
+    cli_json_end_line(&json);
     return;
   }
-  if (words->label_length > 0 && !settings->quiet) {
+  if (words->label != NULL && !settings->quiet) {
     (void)fputs("the holder was: ", stdout);
     (void)cli_put_text(stdout, words->label, words->label_length);
     (void)fputc('\n', stdout);
   }
-  cli_put_table(titles, sizeof titles / sizeof titles[0], cli_vote_row, &votes);
+  cli_put_table(&table);
 }

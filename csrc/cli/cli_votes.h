@@ -10,8 +10,8 @@
 
 typedef struct cli_vote_words {
   const char *granted, *taken; /* names for these votes */
-  const char *label;           /* of the holder */
-  size_t label_length;         /* 0: none */
+  const char *label;           /* of the holder, or NULL */
+  size_t label_length;
 } cli_vote_words;
 
 /*

@@ -58,10 +58,9 @@ static bool cli_watch_changed(cli_watch_line *last, const cli_inspection *inspec
 static void cli_watch_text(const cli_inspection *inspection, redlock_lock *lock) {
   char time[32];
   cli_watch_time(time);
-  (void)cli_put_color(stdout, CLI_DIM, time);
+  cli_put_color(CLI_DIM, time);
   (void)fputs("  ", stdout);
-  (void)cli_put_color(stdout, cli_lock_state_color(inspection->state),
-                      cli_lock_state_name(inspection->state));
+  cli_put_color(cli_lock_state_color(inspection->state), cli_lock_state_name(inspection->state));
   if (inspection->state == CLI_LOCK_HELD) {
     (void)fputs("         ", stdout);
     (void)cli_put_holder(stdout, &inspection->holder);
