@@ -117,7 +117,7 @@ static void client_ended(load *c, load_client *client) {
 
 static void client_connect(load *c, load_client *client) {
   for (unsigned n = 0; n < rl_core_connection_count(&client->core); n++) {
-    rl_connection wanted = rl_core_connection(&client->core, n, c->now_us);
+    rl_connection wanted = rl_core_wanted_connection(&client->core, n, c->now_us);
     if (wanted != RL_CONNECTION_OPEN && client->connections[n].open) {
       load_hang_up(c, client, n);
     }

@@ -166,7 +166,7 @@ local VALUES = {
     ["docs/one-server.md"] = { "at least $ s" },
   },
   longest_ttl_of_a_guard_in_s = {
-    { "csrc/core/node/rl_guard.h", "RL_GUARD_LONGEST_US" },
+    { "csrc/core/node/rl_guard.h", "RL_GUARD_MAX_TTL_DEFAULT_US" },
     ["csrc/include/redlock.h"] = { "guard_max_ttl_us; /* [$ s]" },
     ["docs/c.md"] = { "| `guard.max_ttl` | $ s |" },
     ["docs/lua.md"] = { "| `max_ttl` | $000 |" },

@@ -323,7 +323,7 @@ static int lock_start(lua_State *L) {
 /* (lock) -> true; or nil, message, code: no loop runs, so the watchdog extends the lease. */
 static int lock_keep(lua_State *L) {
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "keep()");
-  int error = rl_handle_keep(self->lock);
+  int error = rl_handle_ensure_watchdog(self->lock);
 
   return push_done(L, self, error);
 }

@@ -512,7 +512,7 @@ static int nginx_state(lua_State *L) {
   rl_lua_nginx_check_fork(self);
   core = &self->client->core;
   lua_pushnumber(L, (lua_Number)core->lock_count);
-  lua_pushnumber(L, (lua_Number)rl_core_leases(core, redlock_now()));
+  lua_pushnumber(L, (lua_Number)rl_core_leases_at_most(core, redlock_now()));
   lua_pushnumber(L, (lua_Number)self->owners.owned_count);
   /*
    * Thousands of auto-extended leases always have an extend in flight: count only waiting requests.

@@ -255,7 +255,7 @@ const redlock_options *rl_lua_read_lock_options(lua_State *L, const rl_options *
     return NULL;
   if (rl_lua_lease_is_empty(above, given, message, sizeof message))
     rl_lua_misuse(L, RL_LUA_WRAPPED, "redlock: %s", message);
-  if (rl_options_read(&options, given) == NULL && rl_options_keep_nothing(&options, given))
+  if (rl_options_read(&options, given) == NULL && rl_options_lack_auto_extend(&options, given))
     rl_lua_misuse(L, RL_LUA_WRAPPED,
                   "redlock: options 'extend_every' and 'max_hold' need option 'auto_extend'");
   return given;

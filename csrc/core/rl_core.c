@@ -310,7 +310,8 @@ uint32_t rl_core_without_connection(const rl_core *core) {
   return without;
 }
 
-rl_connection rl_core_connection(const rl_core *core, unsigned connection, redlock_time now_us) {
+rl_connection rl_core_wanted_connection(const rl_core *core, unsigned connection,
+                                        redlock_time now_us) {
   const rl_node *end = core->nodes[connection];
   if (end->link.phase != RL_LINK_DOWN) {
     return RL_CONNECTION_OPEN;
@@ -615,9 +616,9 @@ void rl_core_reset_stats(rl_core *core) {
   }
 }
 
-size_t rl_core_held(const rl_core *core, redlock_time now_us) {
+size_t rl_core_count_leases(const rl_core *core, redlock_time now_us) {
   size_t held = 0;
-  if (rl_core_leases(core, now_us) > 0) {
+  if (rl_core_leases_at_most(core, now_us) > 0) {
     RL_LIST_EACH(&core->locks, lock, rl_lock, locks) {
       held += rl_lock_remaining(lock, now_us) > 0;
     }

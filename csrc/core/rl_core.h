@@ -9,7 +9,7 @@
  *   1. for each connection that changed: rl_core_connected(), rl_core_disconnected(),
  *      rl_core_input()
  *   2. rl_core_advance(now): timers
- *   3. for each connection: rl_core_connection() returns what the connection should be
+ *   3. for each connection: rl_core_wanted_connection() returns what the connection should be
  *   4. rl_core_send(now, entropy): sends the commands of operations that began or are due again;
  *      rl_core_entropy_wanted() returns how much entropy to bring
  *   5. for each connection: rl_core_output(), write the bytes, rl_core_output_sent()
@@ -104,12 +104,13 @@ void rl_core_send(rl_core *core, redlock_time now_us, const unsigned char *entro
                   size_t entropy_length);
 
 /* ---- out ---- */
-rl_connection rl_core_connection(const rl_core *core, unsigned connection, redlock_time now_us);
+rl_connection rl_core_wanted_connection(const rl_core *core, unsigned connection,
+                                        redlock_time now_us);
 bool rl_core_awaits_login(const rl_core *core, unsigned connection);
 
 /*
- * Returns the connections that are down, bit i for connection i. rl_core_connection() can only
- * change the state of these.
+ * Returns the connections that are down, bit i for connection i. rl_core_wanted_connection() can
+ * only change the state of these.
  */
 uint32_t rl_core_without_connection(const rl_core *core);
 size_t rl_core_entropy_wanted(const rl_core *core);
@@ -139,7 +140,7 @@ static inline bool rl_core_is_busy(const rl_core *core) {
 }
 
 /* Returns how many leases may be valid at |now_us|. 0 is exact; otherwise some may have expired. */
-static inline size_t rl_core_leases(const rl_core *core, redlock_time now_us) {
+static inline size_t rl_core_leases_at_most(const rl_core *core, redlock_time now_us) {
   return now_us < core->leases_end_us ? core->lease_count : 0;
 }
 
@@ -182,7 +183,7 @@ void rl_core_reset(rl_core *core);
 void rl_core_reset_stats(rl_core *core);
 
 /* Return the number of leases that last, and of acquires that wait. Both look at every lock. */
-size_t rl_core_held(const rl_core *core, redlock_time now_us);
+size_t rl_core_count_leases(const rl_core *core, redlock_time now_us);
 size_t rl_core_waiting(const rl_core *core);
 
 #endif

@@ -34,14 +34,14 @@ redlock_time rl_validity_deadline(redlock_time start_us, redlock_duration ttl_us
   return rl_time_add(start_us, rl_time_sub(ttl_us, rl_validity_drift(ttl_us, drift_factor)));
 }
 
-redlock_duration rl_validity_life(redlock_duration lasts_us, double drift_factor) {
+redlock_duration rl_validity_ttl_for(redlock_duration lasts_us, double drift_factor) {
   double exact = (double)rl_time_add(lasts_us, RL_VALIDITY_GRANULARITY_US) / (1.0 - drift_factor);
   return exact < (double)RL_VALIDITY_LIFE_MAX_US ? (redlock_duration)exact + 1
                                                  : RL_VALIDITY_LIFE_MAX_US;
 }
 
 redlock_duration rl_validity_least_ttl(double drift_factor) {
-  redlock_duration life_us = rl_validity_life(REDLOCK_MILLISECONDS, drift_factor);
+  redlock_duration life_us = rl_validity_ttl_for(REDLOCK_MILLISECONDS, drift_factor);
   redlock_duration ttl_us = rl_time_ms_down(life_us) * REDLOCK_MILLISECONDS;
   return rl_validity_deadline(0, ttl_us, drift_factor) >= REDLOCK_MILLISECONDS
              ? ttl_us

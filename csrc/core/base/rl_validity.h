@@ -26,7 +26,7 @@ redlock_time rl_validity_deadline(redlock_time start_us, redlock_duration ttl_us
  * Returns the ttl of a key that must last for |lasts_us| by any clock: the least ttl of which
  * |lasts_us| is left without its drift. At most 36600 days.
  */
-redlock_duration rl_validity_life(redlock_duration lasts_us, double drift_factor);
+redlock_duration rl_validity_ttl_for(redlock_duration lasts_us, double drift_factor);
 
 /* Returns the least ttl, in whole milliseconds, of which 1 ms is left without its drift. */
 redlock_duration rl_validity_least_ttl(double drift_factor);

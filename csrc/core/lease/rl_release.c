@@ -203,7 +203,7 @@ void rl_release_begin(rl_core *core, redlock_time now_us, rl_attempt *attempt, b
   rl_release_set_due(core, attempt, rl_release_wanted(attempt));
   rl_release_send_or_list(core, now_us, attempt, grow || core->releases->count >= RL_RELEASE_GROW);
   if (attempt->held) {
-    rl_notify_released(core, attempt, false);
+    rl_notify_free_ticket(core, attempt, false);
     if (rl_attempt_keep_ms(attempt, now_us) == 0) {
       rl_slots_released(core, attempt);
       rl_waitlist_released(core, attempt->resource, now_us);

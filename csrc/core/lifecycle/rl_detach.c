@@ -23,7 +23,7 @@ uint64_t rl_detach_nodes(const rl_core *core) {
   return rl_handover_nodes(names, core->node_count);
 }
 
-int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover) {
+int rl_lock_describe_lease(rl_lock *lock, redlock_time now_us, rl_handover *handover) {
   const rl_core *core = lock->core;
   bool lasts = rl_lock_remaining(lock, now_us) > 0;
   if (lock->abandoned && rl_lock_is_extending(lock)) {
@@ -72,7 +72,7 @@ void rl_lock_detach(rl_lock *lock) {
   rl_reentry_forget(lock);
   rl_loss_clear(lock);
   rl_lock_ignore_late_votes(lock);
-  rl_notify_released(lock->core, lease, true);
+  rl_notify_free_ticket(lock->core, lease, true);
   rl_lock_set_lease(lock, NULL, 0);
   lease->lock = NULL;
   rl_attempt_unref(&lock->core->attempts, lease);

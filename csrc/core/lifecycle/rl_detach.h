@@ -16,7 +16,7 @@ uint64_t rl_detach_nodes(const rl_core *core);
  * Describes the lease, which must last, in |handover|, whose pointers refer to the lock. Errors:
  * BUSY, LOST, NOT_HELD, HELD, CLOSED.
  */
-int rl_lock_detachable(rl_lock *lock, redlock_time now_us, rl_handover *handover);
+int rl_lock_describe_lease(rl_lock *lock, redlock_time now_us, rl_handover *handover);
 
 /* ATT-1. Separates the lease from the lock, without releasing it. */
 void rl_lock_detach(rl_lock *lock);

@@ -55,7 +55,7 @@ static const uint8_t rl_lock_next_phases[] = {
         RL_LOCK_TO(SEND) | RL_LOCK_TO(DELAY) | RL_LOCK_TO(SUCCEEDED) | RL_LOCK_TO(IDLE),
 };
 
-void rl_lock_enter(rl_lock *lock, rl_phase phase) {
+void rl_lock_set_phase(rl_lock *lock, rl_phase phase) {
   assert((rl_lock_next_phases[lock->phase] >> phase & 1) != 0);
   lock->phase = phase;
   lock->has_waited = lock->has_waited || phase == RL_PHASE_DELAY || phase == RL_PHASE_QUEUED;

@@ -223,7 +223,7 @@ static inline bool rl_lock_is_in_flight(const rl_lock *lock) {
  * Changes the phase: no other function does. The table in rl_lock.c has the phases that may follow
  * each phase.
  */
-void rl_lock_enter(rl_lock *lock, rl_phase phase);
+void rl_lock_set_phase(rl_lock *lock, rl_phase phase);
 
 /* Sets the result of the operation in flight, or of the last one. */
 static inline void rl_lock_set_result(rl_lock *lock, int result) {

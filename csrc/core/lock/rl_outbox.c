@@ -31,7 +31,7 @@ bool rl_outbox_reserve(rl_core *core, size_t locks) {
 
 void rl_outbox_enter(rl_lock *lock, redlock_time now_us) {
   rl_pacer *pacer = &lock->core->pacer;
-  rl_lock_enter(lock, RL_PHASE_SEND);
+  rl_lock_set_phase(lock, RL_PHASE_SEND);
   rl_outbox_reopen(lock->core);
   switch (lock->operation) {
   case RL_OPERATION_ACQUIRE:
@@ -117,7 +117,7 @@ void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
     lock->core->upper->leave_waitlist(lock, now_us, result);
   }
   lock->core->busy_count--;
-  rl_lock_enter(lock, result == REDLOCK_OK ? RL_PHASE_SUCCEEDED : RL_PHASE_IDLE);
+  rl_lock_set_phase(lock, result == REDLOCK_OK ? RL_PHASE_SUCCEEDED : RL_PHASE_IDLE);
   rl_lock_set_result(lock, result);
   if (result != REDLOCK_OK || lock->operation != RL_OPERATION_ACQUIRE) {
     rl_round_await_none(lock); /* Backfills of a granted acquire still wait for nodes. */
@@ -127,7 +127,7 @@ void rl_lock_end(rl_lock *lock, redlock_time now_us, int result) {
 }
 
 void rl_lock_pause(rl_lock *lock, int result, redlock_time until_us) {
-  rl_lock_enter(lock, RL_PHASE_DELAY);
+  rl_lock_set_phase(lock, RL_PHASE_DELAY);
   rl_lock_set_result(lock, result);
   rl_round_await_none(lock);
   rl_timers_set(&lock->core->timers, &lock->timer, until_us);
@@ -135,6 +135,6 @@ void rl_lock_pause(rl_lock *lock, int result, redlock_time until_us) {
 
 void rl_lock_ignore_late_votes(rl_lock *lock) {
   assert(!rl_lock_is_in_flight(lock));
-  rl_lock_enter(lock, RL_PHASE_IDLE);
+  rl_lock_set_phase(lock, RL_PHASE_IDLE);
   rl_round_await_none(lock);
 }

@@ -335,7 +335,7 @@ static void rl_round_begin(rl_lock *lock, redlock_time now_us) {
   const rl_steps *steps = rl_round_steps(lock);
   redlock_duration timeout_us =
       steps->timeout != NULL ? steps->timeout(lock) : rl_ring_node_timeout(lock);
-  rl_lock_enter(lock, RL_PHASE_ROUND);
+  rl_lock_set_phase(lock, RL_PHASE_ROUND);
   lock->round++;
   lock->round_start_us = now_us;
   lock->round_deadline_us = rl_time_min(rl_time_add(now_us, timeout_us), lock->budget_ends_us);

@@ -12,7 +12,7 @@
 /* The quarantine: the longest life of a key, a tenth more, this margin and the skew. */
 #define RL_GUARD_MARGIN_US (2 * REDLOCK_MILLISECONDS)
 #define RL_GUARD_QUARANTINE_MIN_US (6 * REDLOCK_SECONDS)
-#define RL_GUARD_LONGEST_US (30 * REDLOCK_SECONDS)
+#define RL_GUARD_MAX_TTL_DEFAULT_US (30 * REDLOCK_SECONDS)
 
 /* The largest distance of near clocks. */
 #define RL_GUARD_SKEW_US (2 * REDLOCK_SECONDS)
@@ -41,7 +41,7 @@ void rl_guard_note_confirmation(rl_guard *guard, const rl_outstanding *command);
 
 /* Returns the longest life of a key; |max_ttl_us| 0 means the default. */
 static inline redlock_duration rl_guard_longest(redlock_duration max_ttl_us) {
-  return max_ttl_us != 0 ? max_ttl_us : RL_GUARD_LONGEST_US;
+  return max_ttl_us != 0 ? max_ttl_us : RL_GUARD_MAX_TTL_DEFAULT_US;
 }
 
 /* Returns why keys of a lock with |options| may live too long, or NULL. */

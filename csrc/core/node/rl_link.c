@@ -45,7 +45,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/rl_secret.h"
+#include "wire/rl_mask.h"
 
 #define RL_LINK_OUTSTANDING_CAPACITY_MIN 64
 #define RL_LINK_HANDSHAKE_MAX 1024    /* bytes without user, password and guard */
@@ -446,7 +446,7 @@ void rl_link_mask_token(rl_link *link, const rl_attempt *attempt) {
   rl_reply *reply = &link->reader.reply;
   if (reply->type == RL_REPLY_ERROR && attempt->token_length >= RL_LINK_TOKEN_MIN) {
     const char *token = rl_attempt_token(attempt);
-    rl_secret_mask(reply->text, token, rl_label_secret(token, attempt->token_length));
+    rl_mask_secret(reply->text, token, rl_label_secret(token, attempt->token_length));
   }
 }
 
@@ -460,9 +460,9 @@ const char *rl_link_error_text(rl_link *link) {
   rl_command_bytes password = rl_link_password(link);
   bool may_quote = link->phase == RL_LINK_HANDSHAKE || strstr(text, "unknown command") != NULL;
   if (password.bytes != NULL && may_quote) {
-    rl_secret_cut_arguments(text);
+    rl_mask_cut_arguments(text);
   }
-  if (password.bytes != NULL && rl_secret_is_in(text, password.bytes, password.length)) {
+  if (password.bytes != NULL && rl_mask_may_contain(text, password.bytes, password.length)) {
     return "an error that quotes the password";
   }
   return text[0] != '\0' ? text : "an error without a text";

@@ -96,7 +96,7 @@ static bool rl_options_has_duration(redlock_duration own) {
   return own != 0 && own != REDLOCK_DURATION_NONE;
 }
 
-bool rl_options_keep_nothing(const rl_options *options, const redlock_options *own) {
+bool rl_options_lack_auto_extend(const rl_options *options, const redlock_options *own) {
   return options->auto_extend != REDLOCK_YES && (rl_options_has_duration(own->extend_every_us) ||
                                                  rl_options_has_duration(own->max_hold_us));
 }
@@ -123,6 +123,6 @@ uint64_t rl_options_key_ms(const rl_options *options, redlock_duration ttl_us) {
 }
 
 redlock_duration rl_options_hold_us(const rl_options *options) {
-  redlock_duration life_us = rl_validity_life(options->hold_at_least_us, options->drift_factor);
+  redlock_duration life_us = rl_validity_ttl_for(options->hold_at_least_us, options->drift_factor);
   return options->hold_at_least_us == 0 ? 0 : rl_time_add(life_us, options->lock_delay_us);
 }

@@ -48,7 +48,7 @@ bool rl_options_lease_is_empty(const rl_options *above, const redlock_options *o
 const char *rl_options_read(rl_options *options, const redlock_options *own);
 
 /* Returns true if |own| configures auto-extension and the resolved |options| have it off. */
-bool rl_options_keep_nothing(const rl_options *options, const redlock_options *own);
+bool rl_options_lack_auto_extend(const rl_options *options, const redlock_options *own);
 
 /* Returns the time budget of one round of a lease of |ttl_us|. */
 redlock_duration rl_options_node_timeout(const rl_options *options, redlock_duration ttl_us);

@@ -342,7 +342,7 @@ static void rl_notify_detach(rl_notify_state *notify, rl_waitlist *waitlist, red
   rl_ticket_list(notify, ticket);
 }
 
-void rl_notify_granted(rl_waitlist *waitlist, rl_attempt *lease, redlock_time now_us) {
+void rl_notify_move_ticket(rl_waitlist *waitlist, rl_attempt *lease, redlock_time now_us) {
   rl_ticket *ticket = waitlist->ticket;
   if (ticket == NULL) {
     return;
@@ -363,7 +363,7 @@ void rl_notify_granted(rl_waitlist *waitlist, rl_attempt *lease, redlock_time no
   rl_notify_detach(core->notify, waitlist, now_us);
 }
 
-void rl_notify_released(rl_core *core, const rl_attempt *lease, bool dequeues) {
+void rl_notify_free_ticket(rl_core *core, const rl_attempt *lease, bool dequeues) {
   rl_ticket *ticket = lease->ticket != 0 ? rl_ticket_find(core->notify, lease->ticket) : NULL;
   if (ticket != NULL && ticket->granted) {
     ticket->granted = false;
@@ -421,7 +421,7 @@ bool rl_notify_enqueue_first(rl_lock *lock, redlock_time now_us) {
   redlock_duration answers_us = /* until an attempt, if no quorum has reported */
       rl_time_min(left_us, rl_options_node_timeout(lock->current, lock->ttl_us));
   rl_outbox_leave(lock);
-  rl_lock_enter(lock, RL_PHASE_DELAY);
+  rl_lock_set_phase(lock, RL_PHASE_DELAY);
   rl_timers_set(&core->timers, &lock->timer, rl_time_add(now_us, answers_us));
   rl_notify_enqueue(lock, now_us);
   return true;

@@ -46,13 +46,13 @@ void rl_notify_attempt_begins(rl_waitlist *waitlist, redlock_time now_us);
 bool rl_notify_poll_if_due(rl_lock *lock, redlock_time now_us);
 
 /* NTF-6. Moves the ticket of the head to |lease|, which it has acquired; the release dequeues. */
-void rl_notify_granted(rl_waitlist *waitlist, rl_attempt *lease, redlock_time now_us);
+void rl_notify_move_ticket(rl_waitlist *waitlist, rl_attempt *lease, redlock_time now_us);
 
 /*
  * NTF-6. Frees the ticket of |lease|, which is being released. With |dequeues| another process
  *        takes the lease over, so the ticket is dequeued now.
  */
-void rl_notify_released(struct rl_core *core, const rl_attempt *lease, bool dequeues);
+void rl_notify_free_ticket(struct rl_core *core, const rl_attempt *lease, bool dequeues);
 
 /* NTF-7. Dequeues the ticket of a wait list without waiters. */
 void rl_notify_give_up(struct rl_core *core, rl_waitlist *waitlist);

@@ -135,7 +135,7 @@ static bool rl_waitlist_waits_alike(const rl_lock *lock, const rl_lock *head) {
 }
 
 static void rl_waitlist_append(rl_lock *lock, rl_waitlist *waitlist, redlock_time now_us) {
-  rl_lock_enter(lock, RL_PHASE_QUEUED);
+  rl_lock_set_phase(lock, RL_PHASE_QUEUED);
   lock->waitlist = waitlist;
   rl_list_append(&waitlist->queued, &lock->queue);
   rl_pause_limit(lock, now_us);
@@ -280,14 +280,14 @@ static void rl_waitlist_promote(rl_waitlist *waitlist, redlock_time now_us, bool
   waitlist->attempt_us = 0;
   waitlist->has_waited = false;
   if (core->closed) { /* rl_core_close() is about to end this waiter, too. */
-    rl_lock_enter(next, RL_PHASE_DELAY);
+    rl_lock_set_phase(next, RL_PHASE_DELAY);
     return;
   }
   if (!granted && waitlist->ticket == NULL && before->result == REDLOCK_PENDING) {
     rl_outbox_enter(next, now_us); /* The old head was cancelled before it had a result. */
     return;
   }
-  rl_lock_enter(next, RL_PHASE_DELAY);
+  rl_lock_set_phase(next, RL_PHASE_DELAY);
   next->random = rl_wait_state_random(core);
   if (granted) {
     rl_waitlist_settle_all(next, REDLOCK_VOTE_TAKEN, NULL);
@@ -321,7 +321,7 @@ void rl_waitlist_leave(rl_lock *lock, redlock_time now_us, int result) {
   lock->waitlist = NULL;
   bool granted = result == REDLOCK_OK && lock->lease != NULL;
   if (granted) {
-    rl_notify_granted(waitlist, lock->lease, now_us);
+    rl_notify_move_ticket(waitlist, lock->lease, now_us);
     waitlist->own_since_us = waitlist->own_since_us != 0 ? waitlist->own_since_us : now_us;
   }
   if (rl_lock_queue_first(&waitlist->queued) != NULL) {

@@ -25,7 +25,7 @@ static void rl_client_read_stats(const rl_core *core, redlock_time now_us,
   known->lost_max_hold = stats->lost_max_hold;
   known->warned_unavailable = stats->warned_unavailable;
   known->warned_clock = stats->warned_clock;
-  known->held = rl_core_held(core, now_us);
+  known->held = rl_core_count_leases(core, now_us);
   known->waiting = rl_core_waiting(core);
   known->quorum = rl_core_quorum(core, RL_OPERATION_ACQUIRE);
   rl_histogram_read(&stats->acquire_time, &known->acquire_time);

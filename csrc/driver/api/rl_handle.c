@@ -56,8 +56,8 @@ const char *rl_handle_read_options(rl_options *options, const redlock_options *g
   redlock_options known;
   const char *wrong = rl_option_fit(&rl_options_of_lock, &known, given, size);
   wrong = wrong != NULL ? wrong : rl_options_read(options, &known);
-  return wrong == NULL && rl_options_keep_nothing(options, &known) ? rl_handle_needs_auto_extend
-                                                                   : wrong;
+  return wrong == NULL && rl_options_lack_auto_extend(options, &known) ? rl_handle_needs_auto_extend
+                                                                       : wrong;
 }
 
 /* Returns which limit the resources exceed, as a static sentence, or NULL. */

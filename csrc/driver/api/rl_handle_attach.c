@@ -27,7 +27,7 @@ static int rl_handle_write(redlock_lock *lock, char *text, size_t size, size_t *
   rl_handover handover;
   rl_handle_read_answers(lock);
   int error = rl_handle_may_begin(lock)
-                  ? rl_lock_detachable(rl_lock_of(lock), redlock_now(), &handover)
+                  ? rl_lock_describe_lease(rl_lock_of(lock), redlock_now(), &handover)
                   : REDLOCK_E_BUSY;
   if (error != REDLOCK_OK) {
     return rl_handle_refuse(lock, error, NULL);

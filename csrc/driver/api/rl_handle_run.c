@@ -42,7 +42,7 @@ static const char *rl_handle_fit(const redlock_lock *lock, rl_request *request,
       rl_option_fit(&rl_options_of_lock, known, request->options, request->options_size);
   request->options = known;
   if (wrong == NULL && rl_options_read(&options, known) == NULL &&
-      rl_options_keep_nothing(&options, known)) {
+      rl_options_lack_auto_extend(&options, known)) {
     wrong = rl_handle_needs_auto_extend;
   }
   return wrong; /* rl_lock_acquire() refuses the rest. */
@@ -131,7 +131,7 @@ int rl_handle_start(redlock_lock *lock, const rl_request *request) {
   return error;
 }
 
-int rl_handle_keep(redlock_lock *lock) {
+int rl_handle_ensure_watchdog(redlock_lock *lock) {
   rl_client_enter(rl_client_of(lock));
   int error = rl_handle_start_watchdog(lock);
   if (error != REDLOCK_OK) {

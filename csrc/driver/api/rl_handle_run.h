@@ -36,7 +36,7 @@ int rl_handle_start(redlock_lock *lock, const rl_request *request);
  * For a loop that ends with the operation that it has started: starts the watchdog if the lease
  * needs it. Returns REDLOCK_OK, or SYSTEM, which has then ended the operation.
  */
-int rl_handle_keep(redlock_lock *lock);
+int rl_handle_ensure_watchdog(redlock_lock *lock);
 
 /*
  * A blocking call in steps, for a caller that has something else to do while it waits:

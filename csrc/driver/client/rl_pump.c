@@ -19,7 +19,7 @@ rl_pump_wants rl_pump_advance(rl_core *core, redlock_time now_us) {
     if ((down & bit) == 0) {
       continue;
     }
-    rl_connection wanted = rl_core_connection(core, i, now_us);
+    rl_connection wanted = rl_core_wanted_connection(core, i, now_us);
     if (wanted != RL_CONNECTION_OPEN) {
       wants.close |= bit;
     }

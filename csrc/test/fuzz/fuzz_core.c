@@ -76,7 +76,7 @@ static redlock_options fuzz_core_options(fuzz_input *input) {
 /* Detaches a lease, if there is one; its text may be used repeatedly, or changed. */
 static void fuzz_core_detach(fake_world *world, rl_lock *lock, char *text) {
   rl_handover handover;
-  if (rl_lock_detachable(lock, world->now_us, &handover) == REDLOCK_OK) {
+  if (rl_lock_describe_lease(lock, world->now_us, &handover) == REDLOCK_OK) {
     fuzz_require(rl_handover_length(&handover) < FUZZ_CORE_TEXT_MAX);
     rl_handover_write(&handover, text);
     rl_lock_detach(lock);

@@ -205,7 +205,7 @@ static void fake_hang_up(fake_world *world, unsigned index) {
 /* Makes or closes the connection of a node as the core wants. */
 static void fake_connect(fake_world *world, unsigned index) {
   fake_node *node = &world->nodes[index];
-  rl_connection wanted = rl_core_connection(&world->core, index, world->now_us);
+  rl_connection wanted = rl_core_wanted_connection(&world->core, index, world->now_us);
   if (wanted != RL_CONNECTION_OPEN && node->connected) {
     fake_hang_up(world, index);
   }

@@ -81,8 +81,8 @@ static void check_stats_locks(sim *s, const sim_client *client) {
   }
   const rl_stats *stats = &client->core.stats;
   const sim_account *account = &client->account;
-  check_stats_between(s, client, "held locks", rl_core_held(&client->core, client->reading_us),
-                      held, held);
+  check_stats_between(s, client, "held locks",
+                      rl_core_count_leases(&client->core, client->reading_us), held, held);
   check_stats_between(s, client, "waiting acquires", rl_core_waiting(&client->core), waiting,
                       acquiring);
   check_stats_between(s, client, "expired leases", stats->lost_expired + stats->lost_max_hold,

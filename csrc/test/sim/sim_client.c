@@ -294,7 +294,7 @@ static bool sim_client_input(sim *s, sim_client *client) {
 static bool sim_client_connection(sim *s, sim_client *client) {
   unsigned node = client->cursor++;
   sim_socket *socket = &client->sockets[node];
-  rl_connection wanted = rl_core_connection(&client->core, node, client->reading_us);
+  rl_connection wanted = rl_core_wanted_connection(&client->core, node, client->reading_us);
   if (wanted == RL_CONNECTION_OPEN) {
     return false;
   }

@@ -31,7 +31,7 @@ const char *sim_slot(unsigned resource, size_t *length) {
 }
 
 redlock_duration sim_config_hold_us(const sim_config *config) {
-  return config->hold_us == 0 ? 0 : rl_validity_life(config->hold_us, config->drift_factor);
+  return config->hold_us == 0 ? 0 : rl_validity_ttl_for(config->hold_us, config->drift_factor);
 }
 
 uint64_t sim_config_life_us(const sim_config *config) {

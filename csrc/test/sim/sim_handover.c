@@ -18,7 +18,7 @@ bool sim_handover_detach(sim *s, const sim_client *client, sim_lock *own, uint64
   sim_random *random = &s->random_application;
   sim_handover *text = &s->handovers[sim_below(random, SIM_HANDOVERS_MAX)];
   rl_handover handover;
-  if (rl_lock_detachable(own->lock, reading_us, &handover) != REDLOCK_OK ||
+  if (rl_lock_describe_lease(own->lock, reading_us, &handover) != REDLOCK_OK ||
       rl_handover_length(&handover) >= sizeof text->text) {
     return false;
   }

@@ -151,12 +151,12 @@ static void play_core(fake_world *world) {
     finish(world, other, rl_lock_acquire(other, world->now_us, NULL, false));
     finish(world, other, rl_lock_release_send(other, world->now_us));
     rl_handover handover;
-    if (rl_lock_detachable(other, world->now_us, &handover) == REDLOCK_OK) {
+    if (rl_lock_describe_lease(other, world->now_us, &handover) == REDLOCK_OK) {
       rl_lock_detach(other);
     }
     (void)rl_custom_token_set(other, OTHER, strlen(OTHER));
     finish(world, other, rl_lock_acquire(other, world->now_us, NULL, false));
-    if (rl_lock_detachable(other, world->now_us, &handover) == REDLOCK_OK &&
+    if (rl_lock_describe_lease(other, world->now_us, &handover) == REDLOCK_OK &&
         rl_attach_set(other, &handover) == REDLOCK_OK) {
       rl_lock_detach(other);
       finish(world, other, rl_lock_acquire(other, world->now_us, NULL, false));
@@ -320,7 +320,7 @@ static void play_fenced(fake_world *world) {
     }
     world->nodes[2].store.forgot_watched = true;
     finish(world, lock, rl_lock_extend(lock, world->now_us, 0, true));
-    if (heir != NULL && rl_lock_detachable(lock, world->now_us, &handover) == REDLOCK_OK &&
+    if (heir != NULL && rl_lock_describe_lease(lock, world->now_us, &handover) == REDLOCK_OK &&
         rl_attach_set(heir, &handover) == REDLOCK_OK) {
       rl_lock_detach(lock);
       finish(world, heir, rl_lock_acquire(heir, world->now_us, NULL, true));

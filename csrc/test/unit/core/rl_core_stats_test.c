@@ -125,7 +125,7 @@ TEST(waiting_acquire_is_counted_and_measured) {
   }
   assert_error(rl_lock_result(lock), REDLOCK_OK);
   assert_int_equal(rl_core_waiting(&world->core), 0);
-  assert_int_equal(rl_core_held(&world->core, world->now_us), 1);
+  assert_int_equal(rl_core_count_leases(&world->core, world->now_us), 1);
   assert_int_equal(count_of(&world->core.stats.wait_time), 1);
   assert_int_equal(count_of(&world->core.stats.acquire_time), 1);
   assert_true(world->core.stats.wait_time.sum_us >= 3 * SECONDS);
@@ -310,9 +310,9 @@ TEST(expired_lease_counts_once) {
     assert_error(fake_acquire(world, lock), REDLOCK_OK);
     world->nodes[0].policy = FAKE_HANGS;
     fake_break(world, 0, "Connection reset by peer");
-    assert_int_equal(rl_core_held(&world->core, world->now_us), 1);
+    assert_int_equal(rl_core_count_leases(&world->core, world->now_us), 1);
     world->now_us += LEASE_US;
-    assert_int_equal(rl_core_held(&world->core, world->now_us), 0);
+    assert_int_equal(rl_core_count_leases(&world->core, world->now_us), 0);
     fake_turn(world);
     ways[i / COUNT_OF(options)](world, lock);
     assert_int_equal(world->core.stats.lost_expired, 1);
@@ -449,7 +449,7 @@ TEST(child_begins_at_zero) {
   rl_core_reset_stats(&world->core);
   assert_memory_equal(&world->core.stats, &nothing, sizeof nothing);
   assert_memory_equal(stats_of(world, 0), &nothing_of_node, sizeof nothing_of_node);
-  assert_int_equal(rl_core_held(&world->core, world->now_us), 0);
+  assert_int_equal(rl_core_count_leases(&world->core, world->now_us), 0);
   assert_null(rl_events_take(world->core.events));
   assert_error(fake_acquire(world, lock), REDLOCK_OK);
   assert_int_equal(ended(world, RL_STATS_ACQUIRE)->ok, 1);

@@ -30,13 +30,13 @@ TEST(no_connection_is_wanted_before_the_first_operation) {
   fake_pass(world, 10 * SECONDS);
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(world->nodes[i].connections, 0);
-    assert_int_equal(rl_core_connection(&world->core, i, world->now_us), RL_CONNECTION_NONE);
+    assert_int_equal(rl_core_wanted_connection(&world->core, i, world->now_us), RL_CONNECTION_NONE);
   }
   assert_int_equal(rl_core_deadline(&world->core), REDLOCK_NEVER);
   begin(world, lock);
   for (unsigned i = 0; i < 3; i++) {
     assert_int_equal(world->nodes[i].connections, 1);
-    assert_int_equal(rl_core_connection(&world->core, i, world->now_us), RL_CONNECTION_OPEN);
+    assert_int_equal(rl_core_wanted_connection(&world->core, i, world->now_us), RL_CONNECTION_OPEN);
   }
 }
 
@@ -562,15 +562,15 @@ TEST(core_counts_operations_and_leases) {
   fake_world *world = fake_world_new(1);
   rl_lock *lock = fake_lock(world, KEY, NULL);
   assert_false(rl_core_is_busy(&world->core));
-  assert_int_equal(rl_core_leases(&world->core, world->now_us), 0);
+  assert_int_equal(rl_core_leases_at_most(&world->core, world->now_us), 0);
   begin(world, lock);
   assert_true(rl_core_is_busy(&world->core));
-  assert_int_equal(rl_core_leases(&world->core, world->now_us), 0);
+  assert_int_equal(rl_core_leases_at_most(&world->core, world->now_us), 0);
   fake_settle(world);
   assert_false(rl_core_is_busy(&world->core));
-  assert_int_equal(rl_core_leases(&world->core, world->now_us), 1);
-  assert_int_equal(rl_core_leases(&world->core, lock->deadline_us - 1), 1);
-  assert_int_equal(rl_core_leases(&world->core, lock->deadline_us), 0);
+  assert_int_equal(rl_core_leases_at_most(&world->core, world->now_us), 1);
+  assert_int_equal(rl_core_leases_at_most(&world->core, lock->deadline_us - 1), 1);
+  assert_int_equal(rl_core_leases_at_most(&world->core, lock->deadline_us), 0);
 }
 
 /* A peer that greets, as Redis does not, makes every reply look like that to the next command. */

@@ -19,7 +19,7 @@ static unsigned char *bytes;                  /* of |handover| */
 static void detach(void) {
   char text[REDLOCK_HANDOVER_MAX];
   memcpy(handed, rl_attempt_token(lock->lease), sizeof handed);
-  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_OK);
+  assert_error(rl_lock_describe_lease(lock, world->now_us, &handover), REDLOCK_OK);
   size_t length = rl_handover_length(&handover);
   rl_handover_write(&handover, text);
   rl_lock_detach(lock);
@@ -64,7 +64,7 @@ TEST(detached_lease_is_not_held_and_not_released) {
   hold_and_detach(3, NULL);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_E_NOT_HELD);
   assert_error(rl_lock_release(lock, world->now_us, false), REDLOCK_E_NOT_HELD);
-  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_NOT_HELD);
+  assert_error(rl_lock_describe_lease(lock, world->now_us, &handover), REDLOCK_E_NOT_HELD);
   rl_lock_free(lock, world->now_us);
   rl_core_close(&world->core, world->now_us);
   fake_settle(world);
@@ -249,16 +249,16 @@ TEST(handed_token_is_forgotten_after_failed_attempts) {
 TEST(only_lasting_lease_is_detached) {
   world = fake_world_new(3);
   lock = fake_lock(world, KEY, NULL);
-  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_NOT_HELD);
+  assert_error(rl_lock_describe_lease(lock, world->now_us, &handover), REDLOCK_E_NOT_HELD);
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
-  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_BUSY);
+  assert_error(rl_lock_describe_lease(lock, world->now_us, &handover), REDLOCK_E_BUSY);
   fake_settle(world);
   let_other_client_hold(2, REDLOCK_NEVER);
   assert_error(rl_lock_extend(lock, world->now_us, 0, false), REDLOCK_OK);
   fake_settle(world);
-  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_LOST);
+  assert_error(rl_lock_describe_lease(lock, world->now_us, &handover), REDLOCK_E_LOST);
   rl_core_close(&world->core, world->now_us);
-  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_CLOSED);
+  assert_error(rl_lock_describe_lease(lock, world->now_us, &handover), REDLOCK_E_CLOSED);
 }
 
 TEST(detach_after_fire_and_forget_release_is_not_held) {
@@ -267,9 +267,9 @@ TEST(detach_after_fire_and_forget_release_is_not_held) {
   assert_error(rl_lock_acquire(lock, world->now_us, NULL, false), REDLOCK_OK);
   fake_settle(world);
   assert_error(rl_lock_release_send(lock, world->now_us), REDLOCK_OK);
-  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_NOT_HELD);
+  assert_error(rl_lock_describe_lease(lock, world->now_us, &handover), REDLOCK_E_NOT_HELD);
   fake_settle(world);
-  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_NOT_HELD);
+  assert_error(rl_lock_describe_lease(lock, world->now_us, &handover), REDLOCK_E_NOT_HELD);
 }
 
 TEST(unused_attach_leaves_nothing) {

@@ -591,7 +591,7 @@ TEST(attached_lease_keeps_fencing_token) {
   assert_error(fake_acquire(world, lock), REDLOCK_OK);
   uint64_t token = token_of(lock);
   assert_true(token == clock_of() + 900 * MS + 1);
-  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_OK);
+  assert_error(rl_lock_describe_lease(lock, world->now_us, &handover), REDLOCK_OK);
   rl_handover_write(&handover, text);
   rl_lock_detach(lock);
   assert_true(token_of(lock) == 0);

@@ -364,7 +364,7 @@ static char text[REDLOCK_HANDOVER_MAX];
 /* Detaches the lease, lets |pass_us| go by, and returns a lock that is to attach it. */
 static rl_lock *to_attach(rl_lock *self, redlock_duration pass_us) {
   rl_handover handover;
-  assert_error(rl_lock_detachable(self, world->now_us, &handover), REDLOCK_OK);
+  assert_error(rl_lock_describe_lease(self, world->now_us, &handover), REDLOCK_OK);
   size_t length = rl_handover_length(&handover);
   rl_handover_write(&handover, text);
   rl_lock_detach(self);

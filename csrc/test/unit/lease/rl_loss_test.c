@@ -216,7 +216,7 @@ static void by_expiry(void) {
 
 static void by_detach(void) {
   rl_handover handover;
-  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_OK);
+  assert_error(rl_lock_describe_lease(lock, world->now_us, &handover), REDLOCK_OK);
   rl_lock_detach(lock);
 }
 

@@ -151,7 +151,7 @@ TEST(attached_lease_has_new_margin) {
   rl_handover handover;
   char text[REDLOCK_HANDOVER_MAX];
   hold_by(3, 0);
-  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_OK);
+  assert_error(rl_lock_describe_lease(lock, world->now_us, &handover), REDLOCK_OK);
   rl_handover_write(&handover, text);
   rl_lock_detach(lock);
   assert_int_equal(margin(lock), -1);

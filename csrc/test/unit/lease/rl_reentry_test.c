@@ -623,10 +623,10 @@ TEST(acquire_with_custom_token_shares_no_lease) {
 TEST(shared_lease_is_not_detached) {
   rl_handover handover;
   nested();
-  assert_error(rl_lock_detachable(outer, world->now_us, &handover), REDLOCK_E_HELD);
-  assert_error(rl_lock_detachable(inner, world->now_us, &handover), REDLOCK_E_HELD);
+  assert_error(rl_lock_describe_lease(outer, world->now_us, &handover), REDLOCK_E_HELD);
+  assert_error(rl_lock_describe_lease(inner, world->now_us, &handover), REDLOCK_E_HELD);
   assert_error(release(outer), REDLOCK_OK);
-  assert_error(rl_lock_detachable(inner, world->now_us, &handover), REDLOCK_OK);
+  assert_error(rl_lock_describe_lease(inner, world->now_us, &handover), REDLOCK_OK);
   rl_lock_detach(inner);
   assert_error(acquire(outer, NULL), REDLOCK_E_TAKEN);
 }
@@ -635,8 +635,8 @@ TEST(detach_of_expired_shared_lease_is_not_held) {
   rl_handover handover;
   nested();
   fake_pass(world, LEASE_US);
-  assert_error(rl_lock_detachable(inner, world->now_us, &handover), REDLOCK_E_NOT_HELD);
-  assert_error(rl_lock_detachable(outer, world->now_us, &handover), REDLOCK_E_NOT_HELD);
+  assert_error(rl_lock_describe_lease(inner, world->now_us, &handover), REDLOCK_E_NOT_HELD);
+  assert_error(rl_lock_describe_lease(outer, world->now_us, &handover), REDLOCK_E_NOT_HELD);
 }
 
 TEST(automatic_extends_go_on_after_outer_release) {

@@ -166,9 +166,9 @@ TEST(release_takes_up_abandoned_release) {
 TEST(abandoned_extend_does_not_block_detach) {
   rl_handover handover;
   begin_flight(RL_OPERATION_EXTEND, RL_PHASE_ROUND);
-  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_E_BUSY);
+  assert_error(rl_lock_describe_lease(lock, world->now_us, &handover), REDLOCK_E_BUSY);
   rl_lock_abandon(lock);
-  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_OK);
+  assert_error(rl_lock_describe_lease(lock, world->now_us, &handover), REDLOCK_OK);
 }
 
 TEST(locks_with_one_name_exclude_each_other) {
@@ -402,7 +402,7 @@ TEST(closed_core_accepts_no_nodes) {
   assert_nothing_left();
   fake_break(world, 0, "Connection reset by peer");
   world->now_us += SECONDS;
-  assert_int_equal(rl_core_connection(&world->core, 0, world->now_us), RL_CONNECTION_NONE);
+  assert_int_equal(rl_core_wanted_connection(&world->core, 0, world->now_us), RL_CONNECTION_NONE);
   assert_int_equal(rl_core_deadline(&world->core), REDLOCK_NEVER);
   assert_error(rl_core_add(&world->core, &world->core.nodes[0]->address), REDLOCK_E_CLOSED);
 }
@@ -423,7 +423,8 @@ TEST(closed_core_connects_only_to_release) {
       assert_int_equal(world->nodes[0].connections, 2);
     } else {
       fake_pass(world, 20 * SECONDS); /* The key has expired. */
-      assert_int_equal(rl_core_connection(&world->core, 0, world->now_us), RL_CONNECTION_NONE);
+      assert_int_equal(rl_core_wanted_connection(&world->core, 0, world->now_us),
+                       RL_CONNECTION_NONE);
       assert_false(rl_core_has_unanswered(&world->core));
     }
   }

@@ -751,7 +751,7 @@ TEST(lease_is_extended_on_nodes_that_do_not_vote) {
 /* Takes the lease of |lock| over, by another lock. Returns what that came to. */
 static int handed_over(rl_lock **other, bool restarts) {
   rl_handover handover;
-  assert_error(rl_lock_detachable(lock, world->now_us, &handover), REDLOCK_OK);
+  assert_error(rl_lock_describe_lease(lock, world->now_us, &handover), REDLOCK_OK);
   *other = new_lock(KEY);
   assert_error(rl_attach_set(*other, &handover), REDLOCK_OK);
   rl_lock_detach(lock);

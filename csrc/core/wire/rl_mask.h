@@ -6,8 +6,8 @@
  * Servers quote the arguments that they received. The texts come from an rl_reply, which has
  * shortened them and replaced unprintable bytes by '?'.
  */
-#ifndef RL_SECRET_H
-#define RL_SECRET_H
+#ifndef RL_MASK_H
+#define RL_MASK_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,12 +16,12 @@
  * Returns true if the text may contain the secret, or ends within it. A secret of less than 4 bytes
  * counts only outside of words: the e in "ERR invalid password" does not tell that e is a password.
  */
-bool rl_secret_is_in(char *text, const char *secret, size_t length);
+bool rl_mask_may_contain(char *text, const char *secret, size_t length);
 
 /* Overwrites each occurrence of the secret by '*'. */
-void rl_secret_mask(char *text, const char *secret, size_t length);
+void rl_mask_secret(char *text, const char *secret, size_t length);
 
 /* Cuts the text before its first quotation that may be an argument. */
-void rl_secret_cut_arguments(char *text);
+void rl_mask_cut_arguments(char *text);
 
 #endif

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "wire/rl_secret.h"
+#include "wire/rl_mask.h"
 
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #define RL_SECRET_SHORT 4 /* bytes; a shorter secret occurs in the words of any text */
 
 /* Returns the first occurrence at or behind |at|, or NULL. */
-static char *rl_secret_find(char *text, char *at, const char *secret, size_t length) {
+static char *rl_mask_find(char *text, char *at, const char *secret, size_t length) {
   size_t text_length = strlen(text);
   bool cut = text_length == RL_REPLY_TEXT_MAX;
   const char *end = text + text_length;
@@ -28,17 +28,17 @@ static char *rl_secret_find(char *text, char *at, const char *secret, size_t len
   return NULL;
 }
 
-static bool rl_secret_is_letter(char byte) {
+static bool rl_mask_is_letter(char byte) {
   return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
          (byte >= '0' && byte <= '9');
 }
 
-bool rl_secret_is_in(char *text, const char *secret, size_t length) {
+bool rl_mask_may_contain(char *text, const char *secret, size_t length) {
   char *at = text;
-  while ((at = rl_secret_find(text, at, secret, length)) != NULL) {
+  while ((at = rl_mask_find(text, at, secret, length)) != NULL) {
     const char *end = at + strnlen(at, length);
-    bool within_word = (at > text && rl_secret_is_letter(at[-1]) && rl_secret_is_letter(at[0])) ||
-                       (rl_secret_is_letter(end[-1]) && rl_secret_is_letter(end[0]));
+    bool within_word = (at > text && rl_mask_is_letter(at[-1]) && rl_mask_is_letter(at[0])) ||
+                       (rl_mask_is_letter(end[-1]) && rl_mask_is_letter(end[0]));
     if (length >= RL_SECRET_SHORT || !within_word) {
       return true;
     }
@@ -47,16 +47,16 @@ bool rl_secret_is_in(char *text, const char *secret, size_t length) {
   return false;
 }
 
-void rl_secret_mask(char *text, const char *secret, size_t length) {
+void rl_mask_secret(char *text, const char *secret, size_t length) {
   char *at = text;
-  while ((at = rl_secret_find(text, at, secret, length)) != NULL) {
+  while ((at = rl_mask_find(text, at, secret, length)) != NULL) {
     for (size_t i = 0; i < length && *at != '\0'; i++) {
       *at++ = '*';
     }
   }
 }
 
-void rl_secret_cut_arguments(char *text) {
+void rl_mask_cut_arguments(char *text) {
   size_t at = strcspn(text, "'`\"");
   while (text[at] != '\0') {
     bool apostrophe = at >= 3 && strncmp(text + at - 3, "can't ", 6) == 0;
