@@ -44,7 +44,7 @@ static bool rl_dispatch_wants_plain(const rl_link *link, redlock_time now_us,
     return false;
   }
   bool forces = command->kind == RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE) &&
-                !command->attempt->any && link->notify_channel != NULL &&
+                !command->attempt->deletes_any_token && link->notify_channel != NULL &&
                 link->notify_denied_until_us <= now_us;
   bool notifies = command->script == RL_SCRIPT_RELEASE_NOTIFY ||
                   command->script == RL_SCRIPT_RELEASE_ALL_NOTIFY ||

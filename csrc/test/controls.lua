@@ -411,7 +411,7 @@ local list = {
   { "inspected-while-held", "a lock that is held is inspected",
     "if (error == REDLOCK_OK && held) {", "if (false && held) {" },
   { "force-not-compared", "a release by force of a token deletes any key",
-    "if (command->attempt->any) {", "if (true) {" },
+    "if (command->attempt->deletes_any_token) {", "if (true) {" },
   { "force-twice", "a release by force is sent twice",
     "return rl_link_queue_force(&node->link, &command) ?",
     "return rl_link_queue_force(&node->link, &command) && rl_link_queue_force(&node->link, &command) ?" },

@@ -27,7 +27,7 @@
 #include "lock/rl_ring.h"
 
 void rl_margin_extend_begins(const rl_lock *lock, redlock_time now_us) {
-  lock->lease->shorter =
+  lock->lease->extend_is_shorter =
       rl_validity_deadline(now_us, lock->ttl_us, lock->current->drift_factor) < lock->deadline_us;
 }
 
@@ -39,7 +39,8 @@ void rl_margin_answered(const rl_node *node, const rl_outstanding *command,
   bool confirms = command->kind == RL_OUTSTANDING_CONFIRM;
   bool extends = confirms || command->kind == RL_OUTSTANDING_EXTEND;
   bool granted = verdict->vote == REDLOCK_VOTE_GRANTED && lease->lock != NULL &&
-                 command->round == lease->lock->round && !(extends && lease->shorter); /* MAR-3 */
+                 command->round == lease->lock->round &&
+                 !(extends && lease->extend_is_shorter); /* MAR-3 */
   if (granted && sets) {
     lease->suspect &= ~rl_node_bit(node); /* MAR-5 */
   }
@@ -54,7 +55,7 @@ void rl_margin_answered(const rl_node *node, const rl_outstanding *command,
 }
 
 void rl_margin_extend_confirmed(const rl_lock *lock) {
-  if (lock->lease->shorter) {
+  if (lock->lease->extend_is_shorter) {
     return; /* MAR-3 */
   }
   lock->lease->confirmed = 0;

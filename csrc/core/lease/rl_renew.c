@@ -78,7 +78,7 @@ void rl_renew_free(rl_lock *lock) {
 void rl_renew_copy_end(rl_lock *lock, const rl_lock *lease_owner) {
   lock->keys_end_us = lease_owner->keys_end_us;
   if (lock->renewal != NULL && lease_owner->renewal != NULL) {
-    lock->renewal->hold_until_us = lease_owner->renewal->hold_until_us;
+    lock->renewal->max_hold_ends_us = lease_owner->renewal->max_hold_ends_us;
   }
 }
 
@@ -156,7 +156,7 @@ void rl_renew_ended(rl_lock *lock, redlock_time now_us) {
   }
   if (lock->operation == RL_OPERATION_ACQUIRE && lock->renewal != NULL) {
     redlock_duration hold_us = lock->current->max_hold_us;
-    lock->renewal->hold_until_us =
+    lock->renewal->max_hold_ends_us =
         hold_us == 0 ? REDLOCK_NEVER : rl_time_add(lock->round_start_us, hold_us);
   }
   if (lock->result == REDLOCK_OK) {
@@ -188,7 +188,7 @@ void rl_renew_cap(rl_lock *lock, redlock_time now_us) {
   if (!rl_renewal_is_on(lock)) {
     return;
   }
-  redlock_duration left_us = rl_time_sub(lock->renewal->hold_until_us, now_us);
+  redlock_duration left_us = rl_time_sub(lock->renewal->max_hold_ends_us, now_us);
   if (left_us < lock->ttl_us) {
     lock->ttl_us = rl_time_ms_down(left_us) * REDLOCK_MILLISECONDS;
   }

@@ -85,7 +85,7 @@ static bool rl_pacer_is_open(const rl_core *core, redlock_time now_us, const rl_
       continue;
     }
     redlock_duration behind_us = rl_link_oldest_age(link, now_us);
-    redlock_duration limit = pacer->in_flight_limit + link->nearest_us / pacer->command_us;
+    redlock_duration limit = pacer->in_flight_limit + link->fastest_us / pacer->command_us;
     if (link->outstanding_count < limit) {
       ready++;
     } else if (behind_us <= patience_us) {

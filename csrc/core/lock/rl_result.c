@@ -73,5 +73,5 @@ int rl_lock_result(const rl_lock *lock) {
 bool rl_renewal_is_capped(const rl_lock *lock) {
   /* Nodes count whole milliseconds. */
   redlock_time keys_end_us = rl_time_add(lock->keys_end_us, REDLOCK_MILLISECONDS);
-  return rl_renewal_is_on(lock) && keys_end_us > lock->renewal->hold_until_us;
+  return rl_renewal_is_on(lock) && keys_end_us > lock->renewal->max_hold_ends_us;
 }

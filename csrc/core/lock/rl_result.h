@@ -32,7 +32,7 @@ typedef struct rl_loss {
 
 /* State of a lock whose leases are auto-extended, or whose loss is reported. */
 typedef struct rl_renewal {
-  redlock_time hold_until_us; /* max_hold: automatic extends do not go beyond */
+  redlock_time max_hold_ends_us; /* automatic extends do not go beyond */
   rl_loss loss;
   rl_result result;    /* of the last operation, while lock->automatic */
   rl_reason **reasons; /* of that operation */

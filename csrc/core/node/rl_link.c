@@ -67,7 +67,7 @@ void rl_link_init(rl_link *link, const rl_address *address) {
   memset(link, 0, sizeof *link);
   link->address = address;
   link->latency_us = REDLOCK_NEVER;
-  link->nearest_us = REDLOCK_NEVER;
+  link->fastest_us = REDLOCK_NEVER;
 }
 
 /* Overwrites the login, also in the output. */
@@ -297,7 +297,7 @@ bool rl_link_connected(rl_link *link, redlock_time now_us) {
   if (link->login.supplied) { /* The time until the login came does not count. */
     link->phase_deadline_us = rl_time_add(now_us, RL_LINK_CONNECT_TIMEOUT_US);
   }
-  link->nearest_us = REDLOCK_NEVER;
+  link->fastest_us = REDLOCK_NEVER;
   link->notify_denied_until_us = 0;
   link->compared = 0;
   link->exists_unsent = 0;
@@ -350,7 +350,7 @@ void rl_link_gave_up(rl_link *link) {
   link->skips_native |= link->native == RL_NATIVE_TRIED;
   bool sent = link->phase == RL_LINK_HANDSHAKE && rl_buffer_length(&link->output) == 0;
   bool named = !rl_link_awaits_step(link, 1u << RL_STEP_NAME | 1u << RL_STEP_EXISTS);
-  bool heard = link->nearest_us != REDLOCK_NEVER || link->skips_info; /* It is not just silent. */
+  bool heard = link->fastest_us != REDLOCK_NEVER || link->skips_info; /* It is not just silent. */
   if (sent && named && rl_link_sends_info(link)) { /* Later replies may have counted for SETINFO. */
     rl_link_skip_info(link);
   } else if (sent && !named && heard) {
@@ -570,7 +570,7 @@ int rl_link_next(rl_link *link, redlock_time now_us, rl_outstanding *command, bo
     }
     link->answerable -= link->answerable > 0;
     link->latency_us = rl_time_sub(now_us, command->sent_us);
-    link->nearest_us = rl_time_min(link->nearest_us, link->latency_us);
+    link->fastest_us = rl_time_min(link->fastest_us, link->latency_us);
     if (command->kind > RL_OUTSTANDING_GUARD) {
       link->useful = true;
       return 1;

@@ -102,7 +102,7 @@ typedef struct rl_link {
   redlock_time phase_deadline_us; /* of CONNECTING and HANDSHAKE */
   redlock_time received_us;       /* time of the last byte, or of the first outstanding command */
   redlock_duration latency_us;    /* of the last reply; REDLOCK_NEVER before the first */
-  redlock_duration nearest_us;    /* shortest latency of this connection */
+  redlock_duration fastest_us;    /* shortest latency of this connection */
   rl_node_clock clock;            /* the node's clock */
   bool looks_up;                  /* CONNECTING: the driver looks the address up */
   bool login_supplied;            /* the connection uses a caller-supplied login */

@@ -255,7 +255,7 @@ bool rl_link_queue_force(rl_link *link, const rl_outstanding *command) {
   rl_command_key key = rl_attempt_key(command->attempt);
   const rl_command_bytes delete[] = {rl_command_word("DEL"), {key.key, key.key_length}};
   bool notifies = link->notify_channel != NULL && link->notify_denied_until_us <= command->sent_us;
-  if (command->attempt->any) {
+  if (command->attempt->deletes_any_token) {
     return rl_link_queue_arguments(link, command, delete, 2);
   }
   if (rl_native_replaces_scripts(link, command->sent_us) &&

@@ -41,7 +41,7 @@ bool rl_link_queue_slots(rl_link *link, redlock_time now_us, rl_attempt *attempt
 bool rl_link_queue_attach(rl_link *link, redlock_time now_us, rl_attempt *attempt, uint32_t round,
                           const rl_attempt *handed, uint64_t ttl_ms, uint64_t floor_ms);
 
-/* Deletes the key if it has the attempt's token, or with attempt->any in any case. */
+/* Deletes the key if it has the attempt's token, or with attempt->deletes_any_token in any case. */
 bool rl_link_queue_force(rl_link *link, const rl_outstanding *command);
 
 /* Queues any command of |count| arguments. */

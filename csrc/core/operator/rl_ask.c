@@ -74,7 +74,7 @@ int rl_lock_ask(rl_lock *lock, redlock_time now_us, rl_operation operation,
     free(*rl_ask_place(lock, operation));
     *rl_ask_place(lock, operation) = answers;
   }
-  attempt->any = any;
+  attempt->deletes_any_token = any;
   if (steps->prepare != NULL) {
     steps->prepare(lock, now_us, asked);
   }

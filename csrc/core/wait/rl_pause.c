@@ -15,13 +15,13 @@ redlock_duration rl_pause_reply_time(const rl_core *core) {
   redlock_duration fastest_us[REDLOCK_NODES_MAX] = {0}; /* gcc -O3 warns without. */
   for (unsigned i = 0; i < core->node_count; i++) {
     const rl_link *link = &core->nodes[i]->link;
-    bool known = link->phase == RL_LINK_UP && link->nearest_us != REDLOCK_NEVER;
-    redlock_duration nearest_us = known ? link->nearest_us : 0;
+    bool known = link->phase == RL_LINK_UP && link->fastest_us != REDLOCK_NEVER;
+    redlock_duration reply_us = known ? link->fastest_us : 0;
     unsigned at = i;
-    for (; at > 0 && fastest_us[at - 1] > nearest_us; at--) {
+    for (; at > 0 && fastest_us[at - 1] > reply_us; at--) {
       fastest_us[at] = fastest_us[at - 1];
     }
-    fastest_us[at] = nearest_us;
+    fastest_us[at] = reply_us;
   }
   return fastest_us[rl_core_quorum(core, RL_OPERATION_ACQUIRE) - 1];
 }

@@ -99,7 +99,7 @@ rl_attempt *rl_attempt_new_custom(rl_attempt_pool *pool, rl_resource *resource,
     memcpy(copy, token, token_length);
   }
   copy[token_length] = '\0';
-  attempt->apart = true;
+  attempt->token_is_allocated = true;
   memcpy(attempt->bytes, &copy, sizeof copy);
   attempt->token_length = (uint16_t)token_length;
   return attempt;
@@ -141,7 +141,7 @@ void rl_attempt_unref(rl_attempt_pool *pool, rl_attempt *attempt) {
   assert(!rl_attempt_is_queued(attempt));
   rl_resource_unref(attempt->resource);
   attempt->resource = NULL;
-  if (attempt->apart) {
+  if (attempt->token_is_allocated) {
     free((void *)(uintptr_t)rl_attempt_token(attempt));
   }
   rl_list_push(rl_attempt_free_list(pool, attempt->labelled), &attempt->queue);
@@ -162,7 +162,7 @@ void rl_attempt_pool_free(rl_attempt_pool *pool) {
 
 const char *rl_attempt_token(const rl_attempt *attempt) {
   const char *apart;
-  if (!attempt->apart) {
+  if (!attempt->token_is_allocated) {
     return attempt->bytes;
   }
   memcpy(&apart, attempt->bytes, sizeof apart);

@@ -54,23 +54,23 @@ struct rl_attempt {
   redlock_time keep_until_us : 54; /* until then a release keeps the keys (rl_hold.h); 0: none */
   bool releasing : 1;              /* its release has begun: only releases may be sent */
   bool held : 1;                   /* it has been a lease */
-  bool any : 1;                    /* release by force: delete any token */
+  bool deletes_any_token : 1;      /* by a release by force */
   bool twins : 1;                  /* a test has found two nodes that are one server */
-  bool custom : 1;        /* the caller supplied the token: another client may use it, too */
-  bool apart : 1;         /* the token is allocated */
-  bool fenced : 1;        /* its keys have counters of fencing tokens */
-  bool labelled : 1;      /* it has room for a token with a label */
-  bool caller_awaits : 1; /* a caller awaits the answers to its release (rl_native.h) */
-  bool shorter : 1;     /* its last extend asks for less than remains of the lease (rl_margin.c) */
-  uint32_t confirmed;   /* nodes that have confirmed the key (rl_margin.h) */
-  uint32_t suspect;     /* nodes that may have lost the key since (rl_margin.h) */
-  uint32_t ticket;      /* of a lease: id of the ticket that its release dequeues, or 0 */
-  uint32_t enqueued;    /* nodes with that ticket in their queue */
+  bool custom : 1;             /* the caller supplied the token: another client may use it, too */
+  bool token_is_allocated : 1; /* |bytes| has a pointer to it */
+  bool fenced : 1;             /* its keys have counters of fencing tokens */
+  bool labelled : 1;           /* it has room for a token with a label */
+  bool caller_awaits : 1;      /* a caller awaits the answers to its release (rl_native.h) */
+  bool extend_is_shorter : 1;  /* it asks for less than remains of the lease (MAR-3) */
+  uint32_t confirmed;          /* nodes that have confirmed the key (rl_margin.h) */
+  uint32_t suspect;            /* nodes that may have lost the key since (rl_margin.h) */
+  uint32_t ticket;             /* of a lease: id of the ticket that its release dequeues, or 0 */
+  uint32_t enqueued;           /* nodes with that ticket in their queue */
   uint32_t may_shorten; /* nodes that may still execute a native extend of an ended connection */
   uint32_t least_ms;    /* shortest life that a native extend asked for; 0: there was none */
   /*
-   * The random token, with a NUL. With |apart|: a pointer to the token, aligned so that leak
-   * checkers see it.
+   * The random token, with a NUL. With |token_is_allocated|: a pointer to the token, aligned so
+   * that leak checkers see it.
    */
   alignas(char *) char bytes[];
 };

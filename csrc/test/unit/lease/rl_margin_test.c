@@ -275,7 +275,7 @@ TEST(next_attempt_needs_time_for_slowest_node_of_quorum) {
     fake_begin_acquire(world, lock);
     world->now_us += 25 * MS;
     for (unsigned i = 0; i < 3; i++) {
-      world->core.nodes[i]->link.nearest_us = (i + 1) * 10 * MS;
+      world->core.nodes[i]->link.fastest_us = (i + 1) * 10 * MS;
     }
     for (unsigned i = 0; i < 3; i++) {
       (void)fake_reply(world, i, "-LOADING later\r\n");

@@ -129,7 +129,7 @@ TEST(poll_of_distant_nodes_ends_within_the_budget) {
   fake_store_put(&world->nodes[0].store, KEY, OTHER, REDLOCK_NEVER);
   redlock_time begun_us = world->now_us;
   rl_lock *lock = begin(world, &options);
-  world->core.nodes[0]->link.nearest_us = 300 * MS; /* It took that to make the connection. */
+  world->core.nodes[0]->link.fastest_us = 300 * MS; /* It took that to make the connection. */
   for (fake_verb verb = FAKE_SET; verb != FAKE_ENQUEUE;) {
     fake_pass(world, 300 * MS);
     verb = fake_answer(world, 0).verb;

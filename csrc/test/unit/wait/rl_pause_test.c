@@ -374,7 +374,7 @@ TEST(last_attempt_allows_for_the_slowest_needed_node) {
     for (int made = 0; made <= 1; made++) {
       far_away();
       for (unsigned node = 0; node < 3; node++) {
-        world->core.nodes[node]->link.nearest_us = nearest_us[i][node];
+        world->core.nodes[node]->link.fastest_us = nearest_us[i][node];
       }
       check_that_a_second_attempt_is_made(25 * MS + (made ? MS : 0), made);
     }
@@ -386,7 +386,7 @@ TEST(disconnected_node_does_not_count_as_distant) {
   far_away();
   world->nodes[0].policy = FAKE_REFUSES;
   fake_break(world, 0, "gone");
-  world->core.nodes[1]->link.nearest_us = 10 * MS;
+  world->core.nodes[1]->link.fastest_us = 10 * MS;
   check_that_a_second_attempt_is_made(16 * MS, true);
 }
 

@@ -378,7 +378,7 @@ TEST(promoted_waiter_makes_one_attempt) {
   assert_int_equal(next->result, REDLOCK_E_UNAVAILABLE); /* So far. */
   fake_settle(world);
   for (unsigned i = 0; i < 3; i++) {
-    world->core.nodes[i]->link.nearest_us = 10 * SECONDS;
+    world->core.nodes[i]->link.fastest_us = 10 * SECONDS;
   }
   pass_until(world, FAKE_START_US + 199 * MS);
   assert_error(rl_lock_result(next), REDLOCK_OK);
