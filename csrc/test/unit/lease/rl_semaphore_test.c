@@ -62,6 +62,20 @@ TEST(free_first_slot_costs_one_set_on_each_node) {
   assert_int_equal(sets(world), 6);
 }
 
+/* Its random number would lead to another slot. */
+TEST(client_tries_the_slot_first_that_it_has_released) {
+  fake_world *world = fake_world_new(3);
+  world->jitter = 4;
+  rl_lock *lock = held(world, 64);
+  assert_int_equal(rl_semaphore_slot(lock, world->now_us), 5);
+  release(world, lock);
+  world->jitter = 10;
+  rl_lock *next = held(world, 64);
+  assert_int_equal(rl_semaphore_slot(next, world->now_us), 5);
+  rl_lock *other = held(world, 64);
+  assert_int_equal(rl_semaphore_slot(other, world->now_us), 11);
+}
+
 TEST(taken_slot_leads_to_a_question_and_a_free_slot) {
   fake_world *world = fake_world_new(3);
   rl_lock *first = held(world, 2);
