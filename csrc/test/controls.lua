@@ -220,6 +220,8 @@ local list = {
     "uint64_t keep_ms = rl_attempt_keep_ms(attempt, now_us);",
     "uint64_t keep_ms = (attempt->may_prolong & link->bit) "
       .. "!= 0 ? 0 : rl_attempt_keep_ms(attempt, now_us);", by = holding },
+  { "force-spreads", "an operator deletes a kept key on a minority, and all nodes lose it", switch = true,
+    by = { "simulator", arguments = "--hold --only hold" } },
   { "hold-for-ever", "a release keeps the key for the time until now once more",
     "return rl_time_ms_up(rl_time_sub(attempt->keep_until_us, now_us));",
     "return attempt->keep_until_us > now_us ? rl_time_ms_up(attempt->keep_until_us) : 0;", by = holding },

@@ -22,6 +22,11 @@ static uint64_t check_hold_longest_us(const sim *s) {
   return sim_config_hold_us(&s->config) + s->config.lock_delay_us;
 }
 
+/* A control that breaks only the promises of releases leaves the check on. */
+static bool check_hold_is_off(const sim *s) {
+  return s->breach != SIM_BREACH_NONE && s->breach != SIM_BREACH_FORCE_SPREADS;
+}
+
 static bool check_hold_meet(const sim_lock *lock, unsigned resource) {
   return lock->both || lock->resource == resource;
 }
@@ -39,7 +44,7 @@ static void check_hold_granted(sim *s, const sim_client *client, const sim_lock 
     token->keep_until_us =
         lock->handed_hold_us == 0 ? 0 : client->reading_us + lock->handed_rest_us;
   }
-  if (lock->ends_us <= s->now_us || token->forced != 0 || s->breach != SIM_BREACH_NONE) {
+  if (lock->ends_us <= s->now_us || token->forced != 0 || check_hold_is_off(s)) {
     return; /* It may be over already, because the client was paused. */
   }
   for (unsigned i = 0; i < s->config.resources; i++) {
@@ -138,7 +143,7 @@ static void check_hold_released(sim *s, const sim_client *client, const sim_lock
   const sim_token *token = &s->tokens[lock->released];
   unsigned forced, majority = client->nodes / 2 + 1;
   if (result != REDLOCK_OK || token->hold_end_us <= s->now_us || token->hold_over ||
-      s->breach != SIM_BREACH_NONE) {
+      check_hold_is_off(s)) {
     return;
   }
   uint32_t nodes = check_hold_nodes(s, client, lock, &forced);

@@ -181,7 +181,8 @@ static void sim_config_draw_owners(sim *s, sim_random *random) {
     config->handovers = config->fire_and_forget = config->supplied = 0;
     config->locks = (unsigned)sim_between(random, 2, SIM_LOCKS_MAX);
   }
-  if (sim_below(random, 3) == 0 && s->breach == SIM_BREACH_NONE) {
+  if (sim_below(random, 3) == 0 &&
+      (s->breach == SIM_BREACH_NONE || s->breach == SIM_BREACH_FORCE_SPREADS)) {
     config->operators = (unsigned)sim_between(random, 1, 15);
     config->forces = sim_below(random, 3) == 0 ? 0 : (unsigned)sim_between(random, 1000, 9000);
   }

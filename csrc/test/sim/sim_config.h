@@ -35,7 +35,8 @@
   X(LATE_HOLDER, "late-holder")                                                                    \
   X(COUNTERS_LOST, "counters-lost")                                                                \
   X(COUNTED_PER_NODE, "counted-per-node")                                                          \
-  X(KEY_NOT_RESERVED, "key-not-reserved")
+  X(KEY_NOT_RESERVED, "key-not-reserved")                                                          \
+  X(FORCE_SPREADS, "force-spreads")
 
 typedef enum sim_breach {
 #define SIM_BREACH_NAME(breach, name) SIM_BREACH_##breach,

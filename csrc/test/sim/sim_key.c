@@ -93,6 +93,16 @@ void sim_key_deleted(sim *s, unsigned index, unsigned resource, uint32_t token) 
   }
 }
 
+/* A control: all nodes lose a key of which an operator has deleted a part. */
+static void sim_key_spread(sim *s, uint32_t token) {
+  for (unsigned i = 0; i < SIM_NODES_MAX * SIM_DATABASES_MAX * SIM_RESOURCES_MAX; i++) {
+    unsigned resource = i % SIM_RESOURCES_MAX, at = i / SIM_RESOURCES_MAX;
+    sim_key *key = &s->nodes[at / SIM_DATABASES_MAX].data.keys[at % SIM_DATABASES_MAX][resource];
+    bool kept = s->kept_by[resource].token == token && s->kept_until_us[resource] > s->now_us;
+    key->used = key->used && !(kept && key->token == token);
+  }
+}
+
 /* An operator has deleted the key, unknown to its holder. */
 void sim_key_forced(sim *s, unsigned index, uint32_t token) {
   if (token < s->token_count) {
@@ -100,6 +110,9 @@ void sim_key_forced(sim *s, unsigned index, uint32_t token) {
     s->tokens[token].forced |= 1u << index;
     s->tokens[token].forced_ever |= 1u << index;
     check_hold_forced(s, index, token);
+    if (s->breach == SIM_BREACH_FORCE_SPREADS) {
+      sim_key_spread(s, token);
+    }
     sim_client_forced(s, token);
     sim_count(s, SIM_FORCED_KEY);
   }
