@@ -186,7 +186,7 @@ static void rl_core_settle_dropped(rl_core *core, rl_node *node, redlock_time no
     rl_twin_tested(core, node, &command);
     if (command.kind == RL_OUTSTANDING_CONFIRM) {
       rl_fence_answered(attempt->lock, now_us, node, &command, REDLOCK_VOTE_UNKNOWN, node->error);
-    } else if (attempt->lock != NULL && command.kind != RL_OUTSTANDING_HEAL) {
+    } else if (attempt->lock != NULL && !rl_outstanding_has(&command, RL_APART)) {
       rl_round_vote(attempt->lock, now_us, node, &command, REDLOCK_VOTE_UNKNOWN, node->error);
     }
     rl_attempt_unref(&core->attempts, attempt);

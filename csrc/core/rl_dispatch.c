@@ -29,8 +29,8 @@
 /* Returns true if |command| was sent once more. */
 static bool rl_dispatch_send_again(const rl_steps *steps, rl_node *node, redlock_time now_us,
                                    const rl_outstanding *command) {
-  return rl_link_has_room(&node->link, (rl_outstanding_kind)command->kind) &&
-         steps->send_again != NULL && steps->send_again(node, now_us, command);
+  return rl_link_has_room(&node->link, command->kind) && steps->send_again != NULL &&
+         steps->send_again(node, now_us, command);
 }
 
 /*
@@ -43,7 +43,7 @@ static bool rl_dispatch_wants_plain(const rl_link *link, redlock_time now_us,
   if (reply->type != RL_REPLY_ERROR) {
     return false;
   }
-  bool forces = command->kind == RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE) &&
+  bool forces = command->kind == RL_OUTSTANDING_FORCE_RELEASE &&
                 !command->attempt->deletes_any_token && link->notify_channel != NULL &&
                 link->notify_denied_until_us <= now_us;
   bool notifies = command->script == RL_SCRIPT_RELEASE_NOTIFY ||
@@ -57,25 +57,10 @@ static bool rl_dispatch_wants_plain(const rl_link *link, redlock_time now_us,
 
 /* Returns the feature for which |command| needs a script, or NULL. */
 static const char *rl_dispatch_purpose(const rl_outstanding *command) {
-  switch (command->kind) {
-  case RL_OUTSTANDING_ACQUIRE:
-  case RL_OUTSTANDING_HEAL:
-    return "a lock with several resources, a fence or a guard";
-  case RL_OUTSTANDING_SLOTS:
-    return "a semaphore";
-  case RL_OUTSTANDING_EXTEND:
-    return "this extend";
-  case RL_OUTSTANDING_RELEASE:
-    return "this release";
-  case RL_OUTSTANDING_ATTACH:
-    return "attach()";
-  case RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE):
-    return "force_release()";
-  case RL_OUTSTANDING_OF(RL_OPERATION_INSPECT):
-    return "inspect()";
-  default:
-    return NULL;
-  }
+  return command->kind == RL_OUTSTANDING_SLOTS ? "a semaphore"
+         : command->kind == RL_OUTSTANDING_ATTACH
+             ? "attach()"
+             : rl_operation_words_of[rl_outstanding_operation(command)].scripted;
 }
 
 /*
@@ -102,19 +87,18 @@ static bool rl_dispatch_note_no_scripts(rl_node *node, redlock_time now_us,
                    answer->reason);
     answer->reason = reason;
   }
-  if (command->kind == RL_OUTSTANDING_EXTEND) {
+  if (rl_outstanding_has(command, RL_PROLONGS)) {
     return rl_native_replaces_scripts(&node->link, now_us);
   }
-  bool releases = command->kind == RL_OUTSTANDING_RELEASE ||
-                  command->kind == RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE);
-  return releases && rl_native_is_for_release(&node->link, now_us, command->attempt);
+  return rl_outstanding_has(command, RL_REMOVES) &&
+         rl_native_is_for_release(&node->link, now_us, command->attempt);
 }
 
 /* NAT-4. Writes the reason of the vote of a node that has refused EVAL and the native command. */
 static void rl_dispatch_write_no_native(const rl_outstanding *command, rl_answer *answer,
                                         char reason[RL_REASON_MAX + 1]) {
   (void)snprintf(reason, RL_REASON_MAX + 1,
-                 command->kind == RL_OUTSTANDING_EXTEND
+                 rl_outstanding_has(command, RL_PROLONGS)
                      ? "it runs no scripts, and knows no SET IFEQ, so it cannot extend: %.150s"
                      : "it runs no scripts, and knows neither DELIFEQ nor DELEX, so its key stays "
                        "until it expires: %.150s",
@@ -135,7 +119,7 @@ static bool rl_dispatch_note_refusal(rl_node *node, redlock_time now_us,
   if (!rl_native_note_refusal(&node->link, command)) {
     return rl_dispatch_note_no_scripts(node, now_us, command, answer, reason);
   }
-  bool extends = command->kind == RL_OUTSTANDING_EXTEND;
+  bool extends = rl_outstanding_has(command, RL_PROLONGS);
   bool helpless = rl_native_replaces_scripts(&node->link, now_us) &&
                   (extends || node->link.native == RL_NATIVE_NONE);
   if (helpless) {
@@ -172,7 +156,7 @@ static void rl_dispatch_settle_excluded(rl_lock *lock, rl_node *node, redlock_ti
 static void rl_dispatch_recheck(rl_lock *lock, rl_node *node, redlock_time now_us,
                                 const rl_outstanding *command) {
   bool asked = rl_guard_recheck(node, now_us);
-  if (lock != NULL && command->kind != RL_OUTSTANDING_HEAL &&
+  if (lock != NULL && !rl_outstanding_has(command, RL_APART) &&
       (!asked || !rl_round_await_guard(lock, node, command))) {
     rl_dispatch_settle_excluded(lock, node, now_us, command);
   }
@@ -229,11 +213,10 @@ static void rl_dispatch_mask(rl_node *node, const rl_attempt *attempt) {
  * write.
  */
 static bool rl_dispatch_proves_write(const rl_outstanding *command, const rl_verdict *verdict) {
-  bool set = command->kind == RL_OUTSTANDING_ACQUIRE && command->script == RL_SCRIPT_NONE &&
-             verdict->set_nothing;
+  bool denied = verdict->set_nothing && verdict->ran;
   return (verdict->vote == REDLOCK_VOTE_GRANTED &&
-          (command->kind == RL_OUTSTANDING_ACQUIRE || command->kind == RL_OUTSTANDING_RELEASE)) ||
-         (set && verdict->ran);
+          rl_outstanding_has(command, RL_CREATES | RL_REMOVES)) ||
+         (denied && rl_outstanding_is_set(command));
 }
 
 /*
@@ -253,7 +236,7 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
                         const rl_outstanding *command) {
   const rl_reply *reply = &node->link.reader.reply;
   rl_attempt *attempt = command->attempt;
-  const rl_steps *steps = core->upper->steps[rl_verdict_operation(command)];
+  const rl_steps *steps = core->upper->steps[rl_outstanding_operation(command)];
   rl_answer answer; /* without an initializer, which would clear the text, too */
   rl_verdict *verdict = &answer.verdict;
   answer.node = node;
@@ -289,7 +272,7 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
     rl_renew_warn_all(core, now_us);
   }
   bool other = rl_dispatch_note_refusal(node, now_us, command, &answer, reason) &&
-               (command->kind < RL_OUTSTANDING_ASK || rl_ask_awaits(command)); /* FORCE-2 */
+               (!rl_outstanding_has(command, RL_ASKS) || rl_ask_awaits(command)); /* FORCE-2 */
   if ((verdict->wants_text || plain || other) &&
       rl_dispatch_send_again(steps, node, now_us, command)) {
     return NULL;

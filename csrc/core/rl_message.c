@@ -155,7 +155,7 @@ static void rl_message_unavailable(rl_message *message, const rl_lock *lock) {
     rl_message_unconfirmed(message, lock);
     return;
   }
-  if (operation == RL_OPERATION_RELEASE || operation == RL_OPERATION_FORCE_RELEASE) {
+  if (rl_operation_has(operation, RL_REMOVES)) {
     yes += quorum->denied + quorum->unsent;
   }
   rl_message_add(message, ": %u of %u nodes %s (%u needed): ", yes, nodes,
@@ -176,10 +176,9 @@ static void rl_message_not_held(rl_message *message, const rl_lock *lock) {
 
 static void rl_message_expired(rl_message *message) {
   unsigned long long ttl_ms = rl_time_ms_down(message->result.ttl_us);
-  if (message->result.operation == RL_OPERATION_EXTEND) {
-    rl_message_add(message, " was not extended: its lease had expired");
-  } else if (message->result.operation == RL_OPERATION_RELEASE) {
-    rl_message_add(message, " had expired before it was released");
+  const char *expired = rl_operation_words_of[message->result.operation].expired;
+  if (expired != NULL) {
+    rl_message_add(message, "%s", expired);
   } else if (message->result.quorum.granted == 0) {
     rl_message_add(message, ": a ttl of %llu ms leaves nothing after the drift allowance", ttl_ms);
   } else {

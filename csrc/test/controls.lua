@@ -211,7 +211,7 @@ local list = {
   { "margin-one-too-many", "the margin of a lease is one key more than it is", "(int)(holding + needed - nodes - 1)",
     "(int)(holding + needed - nodes)" },
   { "quorum-forgotten", "a quorum above the majority is none",
-    "return lease && core->quorum != 0 ? core->quorum :", "return lease && core->closed ? core->quorum :" },
+    "return grants && core->quorum != 0 ? core->quorum :", "return grants && core->closed ? core->quorum :" },
 
   -- The minimum hold.
   { "hold-released-early", "a release before hold_at_least deletes the key",
@@ -471,8 +471,8 @@ local list = {
     "quorum->granted >= majority ... quorum->denied >= majority",
     "quorum->granted >= 1 ... quorum->denied >= majority" },
   { "lost-set-expires-early", "a SET that a broken connection may still deliver counts from when it was sent",
-    "if (command->kind != RL_OUTSTANDING_RELEASE || attempt->keep_until_us != 0) {",
-    "if (command->kind == RL_OUTSTANDING_RELEASE && attempt->keep_until_us != 0) {" },
+    "if (!rl_outstanding_has(command, RL_RELEASES) || attempt->keep_until_us != 0) {",
+    "if (rl_outstanding_has(command, RL_RELEASES) && attempt->keep_until_us != 0) {" },
   { "garbage-expires-early", "a SET that was answered with garbage counts from when it was sent",
     "attempt->may_set |= bit; rl_attempt_unanswered(attempt, now_us);", "attempt->may_set |= bit;" },
   { "cancel-leaves-keys", "a cancelled attempt is not released",
@@ -581,8 +581,8 @@ local list = {
   { "release-taken", "the release of a lost lock returns taken",
     "!lock->repeated ? REDLOCK_E_LOST", "!lock->repeated ? REDLOCK_E_TAKEN" },
   { "ended-twice", "an operation ends once more with every late vote",
-    "bool sets = command->kind == RL_OUTSTANDING_ACQUIRE;",
-    "bool sets = command->kind == RL_OUTSTANDING_ACQUIRE;"
+    "bool sets = rl_outstanding_has(command, RL_COMPETES);",
+    "bool sets = rl_outstanding_has(command, RL_COMPETES);"
       .. " if (!rl_list_is_in(&lock->queue)) { rl_list_append(&lock->core->ended, &lock->queue); }" },
   { "set-misspelt", "a SET that Redis does not know", [["$2\r\nNX\r\n$2\r\nPX\r\n"]],
     [["$2\r\nNX\r\n$2\r\nPY\r\n"]] },

@@ -5,6 +5,9 @@
  */
 #include "base/rl_operation.h"
 
-#define RL_OPERATION_WORDS(operation, name, gerund, done) {gerund, done},
+#include <stddef.h>
+
+#define RL_OPERATION_WORDS(operation, name, gerund, done, scripted, expired, has)                  \
+  {gerund, done, scripted, expired},
 const rl_operation_words rl_operation_words_of[RL_OPERATION_COUNT] = {
-    {"idle", "did nothing"}, RL_OPERATIONS(RL_OPERATION_WORDS)};
+    {"idle", "did nothing", NULL, NULL}, RL_OPERATIONS(RL_OPERATION_WORDS)};

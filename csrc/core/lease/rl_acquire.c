@@ -285,8 +285,6 @@ static bool rl_acquire_note(rl_core *core, redlock_time now_us, rl_answer *answe
 }
 
 const rl_steps rl_acquire_steps = {
-    .sets_key = true,
-    .needs_distinct_servers = true,
     .begin = rl_acquire_begin,
     .send = rl_acquire_send,
     .send_again = rl_acquire_send_again,

@@ -172,8 +172,6 @@ void rl_extend_late_vote(rl_lock *lock, redlock_time now_us, rl_node *node, redl
 }
 
 const rl_steps rl_extend_steps = {
-    .needs_distinct_servers = true,
-    .ends_with_lease = true,
     .begin = rl_extend_begin,
     .send = rl_extend_send,
     .send_again = rl_extend_send_again,

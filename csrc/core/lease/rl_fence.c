@@ -185,7 +185,7 @@ bool rl_fence_send_text(rl_node *node, redlock_time now_us, const rl_outstanding
 
 void rl_fence_time_out(rl_lock *lock, const char *missed) {
   rl_fence *fence = rl_fence_of(lock);
-  if (lock->operation != RL_OPERATION_ACQUIRE || !rl_fence_is_on(lock)) {
+  if (!rl_fence_is_on(lock)) {
     return;
   }
   for (unsigned i = 0; i < lock->core->node_count; i++) {

@@ -34,17 +34,17 @@ void rl_margin_extend_begins(const rl_lock *lock, redlock_time now_us) {
 void rl_margin_answered(const rl_node *node, const rl_outstanding *command,
                         const rl_verdict *verdict) {
   rl_attempt *lease = command->attempt;
-  bool sets = command->kind == RL_OUTSTANDING_ACQUIRE || command->kind == RL_OUTSTANDING_HEAL ||
-              command->kind == RL_OUTSTANDING_ATTACH || command->kind == RL_OUTSTANDING_EXTEND;
-  bool confirms = command->kind == RL_OUTSTANDING_CONFIRM;
-  bool extends = confirms || command->kind == RL_OUTSTANDING_EXTEND;
+  if (!rl_outstanding_has(command, RL_PROVES)) {
+    return;
+  }
+  bool sets = rl_outstanding_has(command, RL_CREATES | RL_PROLONGS);
   bool granted = verdict->vote == REDLOCK_VOTE_GRANTED && lease->lock != NULL &&
                  command->round == lease->lock->round &&
-                 !(extends && lease->extend_is_shorter); /* MAR-3 */
+                 (!lease->extend_is_shorter || rl_outstanding_has(command, RL_CREATES)); /* MAR-3 */
   if (granted && sets) {
     lease->suspect &= ~rl_node_bit(node); /* MAR-5 */
   }
-  if (!confirms && (!sets || !lease->held)) {
+  if (sets && !lease->held) {
     return; /* rl_release.c notes what an attempt sets before it is a lease. */
   }
   if (rl_vote_counts_as(verdict->vote) == RL_COUNT_DENIED) {

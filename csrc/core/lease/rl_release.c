@@ -351,27 +351,20 @@ static void rl_release_repeat_after_error(rl_core *core, const rl_node *node, re
   }
 }
 
-/* Returns true if the answer to the command changes nothing that a release must do. */
-static bool rl_release_ignores(const rl_outstanding *command) {
-  return command->kind >= RL_OUTSTANDING_CONFIRM; /* all kinds behind it (rl_link.h) */
-}
-
 void rl_release_answered(rl_core *core, rl_node *node, redlock_time now_us,
                          const rl_outstanding *command, const rl_verdict *verdict,
                          const char *error) {
   rl_attempt *attempt = command->attempt;
   uint32_t bit = rl_node_bit(node);
-  if (rl_release_ignores(command)) {
-    return;
-  }
-  if (command->kind == RL_OUTSTANDING_ACQUIRE || command->kind == RL_OUTSTANDING_HEAL ||
-      command->kind == RL_OUTSTANDING_ATTACH) {
+  if (rl_outstanding_has(command, RL_CREATES)) {
     rl_release_note_set_answer(core, now_us, command, bit, verdict);
-  } else if (command->kind == RL_OUTSTANDING_EXTEND) {
+  } else if (rl_outstanding_has(command, RL_PROLONGS)) {
     if (verdict->unreadable) {
       rl_attempt_unanswered(attempt, now_us);
       attempt->may_shorten |= command->script == RL_SCRIPT_NONE ? bit : 0; /* NAT-5 */
     }
+  } else if (!rl_outstanding_has(command, RL_RELEASES)) {
+    return;
   } else if (verdict->vote == REDLOCK_VOTE_GRANTED) {
     rl_native_try_after_release(&node->link, now_us, attempt); /* NAT-1 */
     if (verdict->notified) {
@@ -402,21 +395,19 @@ void rl_release_unanswered(rl_core *core, const rl_node *node, redlock_time now_
                            const rl_outstanding *command) {
   rl_attempt *attempt = command->attempt;
   uint32_t bit = rl_node_bit(node);
-  if (rl_release_ignores(command)) {
+  if (!rl_outstanding_has(command, RL_CREATES | RL_PROLONGS | RL_RELEASES)) {
     return;
   }
   rl_hold_unanswered(attempt, bit);
-  if (command->kind != RL_OUTSTANDING_RELEASE || attempt->keep_until_us != 0) {
+  if (!rl_outstanding_has(command, RL_RELEASES) || attempt->keep_until_us != 0) {
     rl_attempt_unanswered(attempt, now_us);
   }
-  if (command->kind != RL_OUTSTANDING_RELEASE) {
-    if (command->kind != RL_OUTSTANDING_EXTEND) { /* An extend creates no key. */
-      attempt->may_set |= bit;
-      attempt->set_outstanding &= ~bit;
-      attempt->refused &= ~bit;
-    } else if (command->script == RL_SCRIPT_NONE) { /* NAT-5 */
-      attempt->may_shorten |= bit;
-    }
+  if (rl_outstanding_has(command, RL_CREATES)) {
+    attempt->may_set |= bit;
+    attempt->set_outstanding &= ~bit;
+    attempt->refused &= ~bit;
+  } else if (rl_outstanding_has(command, RL_PROLONGS)) {
+    attempt->may_shorten |= command->script == RL_SCRIPT_NONE ? bit : 0; /* NAT-5 */
   }
   rl_release_due_again(core, now_us, attempt, bit);
 }

@@ -237,10 +237,12 @@ void rl_semaphore_note(rl_answer *answer) {
   rl_lock *lock = answer->command->attempt->lock;
   const rl_reply *reply = &answer->node->link.reader.reply;
   unsigned other;
-  if (reply->type != RL_REPLY_STRING) {
+  if (reply->type == RL_REPLY_ERROR) {
     return;
   }
-  if (rl_semaphore_digits(reply->bytes, reply->length, &other) == 0) {
+  answer->verdict.vote = REDLOCK_VOTE_TAKEN;
+  if (reply->type != RL_REPLY_STRING ||
+      rl_semaphore_digits(reply->bytes, reply->length, &other) == 0) {
     answer->verdict = rl_verdict_unreadable();
     return;
   }

@@ -71,22 +71,24 @@ static const rl_node *rl_twin_explaining(const rl_core *core, const rl_node *nod
 /* Returns true if the round of the extend has counted the vote of |node|, a twin, already. */
 static bool rl_twin_has_voted(const rl_outstanding *command, const rl_node *node) {
   const rl_lock *lock = command->attempt->lock;
-  return command->kind == RL_OUTSTANDING_EXTEND && lock != NULL && lock->round == command->round &&
+  return rl_outstanding_has(command, RL_HOLDS) && lock != NULL && lock->round == command->round &&
          lock->votes[node->index].settled && lock->votes[node->index].vote == REDLOCK_VOTE_GRANTED;
 }
 
 const char *rl_twin_answered(rl_core *core, rl_node *node, const rl_outstanding *command,
                              rl_verdict *verdict) {
   rl_attempt *attempt = command->attempt;
-  bool extends = command->kind == RL_OUTSTANDING_EXTEND;
+  if (verdict->vote != REDLOCK_VOTE_GRANTED ||
+      !rl_outstanding_has(command, RL_HOLDS | RL_RELEASES)) {
+    return NULL;
+  }
+  bool holds = rl_outstanding_has(command, RL_HOLDS);
   /* A release that keeps the key (rl_hold.h) counts keys, as an extend does. */
-  bool counts = extends || rl_attempt_keep_ms(attempt, command->sent_us) > 0;
+  bool counts = holds || rl_attempt_keep_ms(attempt, command->sent_us) > 0;
   uint32_t twins = attempt->confirmed & ~rl_node_bit(node);
   bool known =
       counts && node->twins != 0; /* It may have refused this lease under its other name. */
-  if ((!extends && command->kind != RL_OUTSTANDING_RELEASE) ||
-      verdict->vote != REDLOCK_VOTE_GRANTED ||
-      (!known && (!rl_twin_lacks(attempt, node) || twins == 0))) {
+  if (!known && (!rl_twin_lacks(attempt, node) || twins == 0)) {
     return NULL;
   }
   const rl_node *other = known ? NULL : rl_twin_explaining(core, node);
@@ -98,7 +100,7 @@ const char *rl_twin_answered(rl_core *core, rl_node *node, const rl_outstanding 
   if (!known) {
     rl_twin_found(core, node, twins);
   }
-  attempt->twins = attempt->twins || !extends;
+  attempt->twins = attempt->twins || !holds;
   if (!counts) {
     return NULL;
   }
@@ -124,7 +126,7 @@ static void rl_twin_conclude(const rl_core *core, rl_lock *lock, const rl_attemp
 void rl_twin_tested(rl_core *core, const rl_node *node, const rl_outstanding *command) {
   rl_attempt *attempt = command->attempt;
   rl_lock *lock = attempt->lock;
-  bool tested = command->kind == RL_OUTSTANDING_RELEASE &&
+  bool tested = rl_outstanding_has(command, RL_RELEASES) &&
                 (attempt->test_outstanding & rl_node_bit(node)) != 0;
   attempt->test_outstanding &= tested ? ~rl_node_bit(node) : ~0u;
   if (tested && attempt->test_outstanding == 0 && attempt->twins && lock != NULL &&

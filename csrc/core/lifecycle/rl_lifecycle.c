@@ -227,7 +227,7 @@ static void rl_lock_expire_lease(rl_lock *lock, redlock_time now_us) {
 
 int rl_lock_outcome(rl_lock *lock, redlock_time now_us) {
   unsigned operation = rl_result_of(lock).operation;
-  bool grants = operation == RL_OPERATION_ACQUIRE || operation == RL_OPERATION_EXTEND;
+  bool grants = rl_operation_has(operation, RL_GRANTS);
   if (grants && rl_lock_result(lock) == REDLOCK_OK && rl_ring_remaining(lock, now_us) == 0) {
     if (lock->lost) {
       rl_result_replace(lock, REDLOCK_E_LOST);
@@ -292,7 +292,7 @@ void rl_lock_abandon(rl_lock *lock) {
 }
 
 bool rl_lock_is_extending(const rl_lock *lock) {
-  return rl_lock_is_busy(lock) && lock->operation == RL_OPERATION_EXTEND &&
+  return rl_lock_is_busy(lock) && rl_operation_has(lock->operation, RL_HOLDS) &&
          !rl_ring_is_nesting(lock);
 }
 

@@ -53,7 +53,7 @@ static redlock_time rl_pacer_awaited(const rl_core *core, const rl_node *node,
 /* PACE-4. Returns after how long without a reply a node is behind, for |lock|. */
 static redlock_duration rl_pacer_patience(const rl_lock *lock, redlock_time now_us) {
   redlock_duration patience_us = rl_round_patience(lock);
-  return lock->operation == RL_OPERATION_EXTEND
+  return rl_operation_has(lock->operation, RL_HOLDS)
              ? rl_time_min(patience_us, rl_time_sub(lock->deadline_us, now_us) / 4)
              : patience_us;
 }

@@ -196,8 +196,8 @@ typedef struct rl_core {
  * of the core.
  */
 static inline unsigned rl_core_quorum(const rl_core *core, rl_operation operation) {
-  bool lease = operation == RL_OPERATION_ACQUIRE || operation == RL_OPERATION_EXTEND;
-  return lease && core->quorum != 0 ? core->quorum : rl_quorum_majority(core->node_count);
+  bool grants = rl_operation_has(operation, RL_GRANTS);
+  return grants && core->quorum != 0 ? core->quorum : rl_quorum_majority(core->node_count);
 }
 
 /* Returns the options with which the lock was created: its own, or those of the core. */

@@ -33,22 +33,18 @@ void rl_outbox_enter(rl_lock *lock, redlock_time now_us) {
   rl_pacer *pacer = &lock->core->pacer;
   rl_lock_set_phase(lock, RL_PHASE_SEND);
   rl_outbox_reopen(lock->core);
-  switch (lock->operation) {
-  case RL_OPERATION_ACQUIRE:
+  if (lock->operation == RL_OPERATION_ACQUIRE) {
     pacer->acquire_count++;
     rl_list_append(&pacer->acquires, &lock->queue);
     rl_timers_set(&lock->core->timers, &lock->timer,
                   rl_time_min(lock->budget_ends_us, rl_time_add(now_us, lock->ttl_us)));
-    break;
-  case RL_OPERATION_EXTEND:
-    rl_timers_set(&pacer->renewals, &lock->timer,
-                  rl_time_min(lock->deadline_us, lock->budget_ends_us));
-    break;
-  default:
-    rl_timers_set(&pacer->renewals, &lock->timer,
-                  lock->abandoned ? now_us : rl_time_add(now_us, lock->ttl_us / 3)); /* PACE-2 */
-    break;
+    return;
   }
+  redlock_time due_us = lock->abandoned ? now_us : rl_time_add(now_us, lock->ttl_us / 3);
+  if (rl_operation_has(lock->operation, RL_HOLDS)) {
+    due_us = rl_time_min(lock->deadline_us, lock->budget_ends_us);
+  }
+  rl_timers_set(&pacer->renewals, &lock->timer, due_us); /* PACE-2 */
 }
 
 void rl_outbox_leave(rl_lock *lock) {

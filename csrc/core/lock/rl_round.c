@@ -149,7 +149,7 @@ void rl_round_withdraw_denial(rl_lock *lock, unsigned node, const char *reason) 
 static bool rl_round_take_late_vote(rl_lock *lock, redlock_time now_us, rl_node *node,
                                     const rl_outstanding *command, redlock_vote vote,
                                     const char *error, redlock_duration latency_us) {
-  bool sets = command->kind == RL_OUTSTANDING_ACQUIRE;
+  bool sets = rl_outstanding_has(command, RL_COMPETES);
   /* After an extend, or without the guard's permission, the answer to a SET is no vote. */
   if (sets && (lock->extended || !rl_guard_may_vote(node->link.guard, now_us))) {
     return false;
@@ -185,10 +185,8 @@ static bool rl_round_dispatch_vote(rl_lock *lock, redlock_time now_us, rl_node *
   if (command->round != lock->round) {
     return false;
   }
-  /* A denied plain SET proves no loss: the client had no key there. */
-  if (rl_vote_counts_as(vote) == RL_COUNT_DENIED &&
-      (rl_verdict_is_script(command) || command->kind == RL_OUTSTANDING_ATTACH ||
-       command->kind == RL_OUTSTANDING_EXTEND)) {
+  /* A denied SET proves no loss: the client had no key there. */
+  if (rl_vote_counts_as(vote) == RL_COUNT_DENIED && rl_outstanding_has(command, RL_FINDS)) {
     lock->deniers |= rl_node_bit(node);
   }
   if (vote == REDLOCK_VOTE_UNKNOWN) {
@@ -200,7 +198,7 @@ static bool rl_round_dispatch_vote(rl_lock *lock, redlock_time now_us, rl_node *
     rl_round_decide(lock, now_us);
   } else if (lock->phase == RL_PHASE_SUCCEEDED) {
     settled = rl_round_take_late_vote(lock, now_us, node, command, vote, error, latency_us);
-  } else if (lock->phase == RL_PHASE_IDLE && command->kind == RL_OUTSTANDING_EXTEND) {
+  } else if (lock->phase == RL_PHASE_IDLE && rl_outstanding_has(command, RL_HOLDS)) {
     lock->core->upper->late_vote(lock, now_us, node, vote); /* EXT-5 */
   }
   return settled;
@@ -283,13 +281,12 @@ static bool rl_round_skip_behind(rl_lock *lock, redlock_time now_us, const rl_no
 /* Sends the command to a node that is up. Otherwise settles or awaits its vote. */
 static void rl_round_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
   const rl_steps *steps = rl_round_steps(lock);
-  /* All kinds but ACQUIRE have the same bound. */
-  rl_outstanding_kind kind = steps->sets_key ? RL_OUTSTANDING_ACQUIRE : RL_OUTSTANDING_EXTEND;
-  if (steps->sets_key &&
+  /* A node that is behind, or that the guard excludes, gets no SET. */
+  if (rl_operation_has(lock->operation, RL_CREATES) &&
       (rl_round_skip_behind(lock, now_us, node) || !rl_round_consult_guard(lock, now_us, node))) {
     return;
   }
-  const char *error = rl_link_has_room(&node->link, kind)
+  const char *error = rl_link_has_room(&node->link, lock->operation)
                           ? steps->send(lock, now_us, node) /* ACQ-2, EXT-2 */
                           : "too many commands are waiting for the node";
   if (error != NULL) {
@@ -302,7 +299,8 @@ static void rl_round_send(rl_lock *lock, redlock_time now_us, rl_node *node) {
  * that there will be no vote.
  */
 static void rl_round_ask(rl_lock *lock, redlock_time now_us, rl_node *node) {
-  bool excluded = node->twins != 0 && rl_round_steps(lock)->needs_distinct_servers;
+  /* A lease is counted in servers, so a node that has a twin (lease/rl_twin.h) has no vote. */
+  bool excluded = node->twins != 0 && rl_operation_has(lock->operation, RL_GRANTS);
   if (!excluded && node->link.phase == RL_LINK_UP) {
     rl_round_send(lock, now_us, node);
   } else if (!excluded &&
@@ -339,7 +337,7 @@ static void rl_round_begin(rl_lock *lock, redlock_time now_us) {
   lock->round++;
   lock->round_start_us = now_us;
   lock->round_deadline_us = rl_time_min(rl_time_add(now_us, timeout_us), lock->budget_ends_us);
-  if (steps->ends_with_lease) {
+  if (rl_operation_has(lock->operation, RL_HOLDS)) { /* It ends with the lease, if not before. */
     lock->round_deadline_us = rl_time_min(lock->round_deadline_us, lock->deadline_us);
   }
   rl_round_clear(lock);

@@ -36,15 +36,6 @@ typedef struct rl_answer {
 
 /* A step that is NULL does not exist, unless its comment has another rule. */
 typedef struct rl_steps {
-  /* The command sets the key: a node that is behind, or that the guard excludes, gets none. */
-  bool sets_key;
-
-  /* Two votes must be of two servers: a node that has a twin (lease/rl_twin.h) has no vote. */
-  bool needs_distinct_servers;
-
-  /* The round ends when the lease ends, if not before. */
-  bool ends_with_lease;
-
   /* Of an operation that asks: the size of its answers, and of the answer of each node. */
   size_t answers_size, answer_size;
 

@@ -406,14 +406,6 @@ redlock_duration rl_link_silence(const rl_link *link, redlock_time now_us) {
   return link->outstanding_count == 0 ? 0 : rl_time_sub(now_us, link->received_us);
 }
 
-bool rl_link_has_room(const rl_link *link, rl_outstanding_kind kind) {
-  bool acquire = kind == RL_OUTSTANDING_ACQUIRE || kind == RL_OUTSTANDING_ENQUEUE;
-  unsigned outstanding_max = acquire ? RL_LINK_OUTSTANDING_ACQUIRE_MAX : RL_LINK_OUTSTANDING_MAX;
-  size_t output_max = acquire ? RL_LINK_OUTPUT_ACQUIRE_MAX : RL_LINK_OUTPUT_MAX;
-  return link->phase == RL_LINK_UP && link->outstanding_count < outstanding_max &&
-         rl_buffer_length(&link->output) < output_max;
-}
-
 void rl_link_entry(const char *channel, uint32_t ticket, char entry[RL_LINK_ENTRY_SIZE]) {
   (void)snprintf(entry, RL_LINK_ENTRY_SIZE, "%s%08x", channel + strlen(RL_COMMAND_CHANNEL),
                  (unsigned)ticket);
@@ -571,7 +563,7 @@ int rl_link_next(rl_link *link, redlock_time now_us, rl_outstanding *command, bo
     link->answerable -= link->answerable > 0;
     link->latency_us = rl_time_sub(now_us, command->sent_us);
     link->fastest_us = rl_time_min(link->fastest_us, link->latency_us);
-    if (command->kind > RL_OUTSTANDING_GUARD) {
+    if (command->kind < RL_OUTSTANDING_GUARD) {
       link->useful = true;
       return 1;
     }

@@ -16,9 +16,9 @@
 #include "base/rl_time.h"
 #include "node/rl_guard_state.h"
 #include "node/rl_node_clock.h"
+#include "node/rl_outstanding.h"
 #include "options/rl_address.h"
 #include "options/rl_login.h"
-#include "wire/rl_attempt.h"
 #include "wire/rl_reply.h"
 
 /*
@@ -42,23 +42,6 @@ typedef enum rl_link_phase {
   RL_LINK_UP
 } rl_link_phase;
 
-typedef enum rl_outstanding_kind {
-  RL_OUTSTANDING_HANDSHAKE,
-  RL_OUTSTANDING_GUARD, /* the guard's script; |step| is an rl_guard_action */
-  RL_OUTSTANDING_ACQUIRE,
-  RL_OUTSTANDING_EXTEND,
-  RL_OUTSTANDING_HEAL,
-  RL_OUTSTANDING_RELEASE,
-  RL_OUTSTANDING_ATTACH,
-  RL_OUTSTANDING_CONFIRM, /* raises counters. From here on no kind sets or prolongs a lock's key */
-  RL_OUTSTANDING_SLOTS,   /* asks which slots of a semaphore exist (rl_semaphore.h) */
-  RL_OUTSTANDING_NATIVE,  /* of a release (rl_native_release.h); |step| is an rl_native_step */
-  RL_OUTSTANDING_ENQUEUE, /* these have no attempt (rl_notify.c); |round| is the ticket's id */
-  RL_OUTSTANDING_DEQUEUE,
-  RL_OUTSTANDING_PROBE,
-  RL_OUTSTANDING_ASK /* and one more for each operation that asks: they set no key */
-} rl_outstanding_kind;
-
 /* The native commands of a connection (rl_native.h). The order is that of the tries. */
 typedef enum rl_native {
   RL_NATIVE_OFF,     /* the core does not use them */
@@ -69,21 +52,6 @@ typedef enum rl_native {
   RL_NATIVE_DELEX,   /* Redis 8.4 and later */
   RL_NATIVE_NONE     /* the node knows neither, or the user may use neither */
 } rl_native;
-
-/* The kind of the commands of an operation that asks (rl_ask.h). */
-#define RL_OUTSTANDING_OF(operation) ((uint8_t)(RL_OUTSTANDING_ASK + (operation)))
-
-/* A command with an outstanding reply. */
-typedef struct rl_outstanding {
-  rl_attempt *attempt; /* a reference; or NULL */
-  redlock_time sent_us;
-  uint32_t round;  /* of the attempt's lock */
-  uint8_t kind;    /* an rl_outstanding_kind */
-  uint8_t by_text; /* sent as EVAL */
-  /* Of the handshake, guard, doctor. TAKE: compares the history. Native release: an rl_native. */
-  uint8_t step;
-  uint8_t script; /* the rl_script, or RL_SCRIPT_NONE */
-} rl_outstanding;
 
 typedef struct rl_link {
   const rl_address *address;      /* the node's */
@@ -190,7 +158,13 @@ static inline bool rl_link_reserve_outstanding(rl_link *link, bool grow) {
 bool rl_link_append(rl_link *link, const rl_outstanding *command);
 
 /* Returns true if a command of |kind| may be queued: the node is up and below its bounds. */
-bool rl_link_has_room(const rl_link *link, rl_outstanding_kind kind);
+static inline bool rl_link_has_room(const rl_link *link, unsigned kind) {
+  bool competes = rl_outstanding_kind_has(kind, RL_COMPETES);
+  unsigned outstanding_max = competes ? RL_LINK_OUTSTANDING_ACQUIRE_MAX : RL_LINK_OUTSTANDING_MAX;
+  size_t output_max = competes ? RL_LINK_OUTPUT_ACQUIRE_MAX : RL_LINK_OUTPUT_MAX;
+  return link->phase == RL_LINK_UP && link->outstanding_count < outstanding_max &&
+         rl_buffer_length(&link->output) < output_max;
+}
 
 /* Queues the guard's script. The handshake queues the first. */
 bool rl_link_ask_guard(rl_link *link, redlock_time now_us, rl_guard_action action);

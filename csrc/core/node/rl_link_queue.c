@@ -38,7 +38,7 @@ static bool rl_link_is_equal(const rl_outstanding *one, const rl_outstanding *ot
 static bool rl_link_copy(rl_link *link, const rl_outstanding *command, bool grow) {
   const rl_outstanding *newest = rl_link_newest(link->previous);
   return newest != NULL && rl_link_is_equal(newest, command) &&
-         command->kind != RL_OUTSTANDING_EXTEND && command->attempt->enqueued == 0 &&
+         !rl_outstanding_has(command, RL_PROLONGS) && command->attempt->enqueued == 0 &&
          rl_buffer_copy_newest(&link->output, &link->previous->output, grow);
 }
 

@@ -161,7 +161,7 @@ bool rl_native_refuses_scripts(const char *error) {
 
 bool rl_native_note_refusal(rl_link *link, const rl_outstanding *command) {
   const rl_reply *reply = &link->reader.reply;
-  bool extends = command->kind == RL_OUTSTANDING_EXTEND;
+  bool extends = rl_outstanding_has(command, RL_PROLONGS);
   bool native = command->script == RL_SCRIPT_NONE &&
                 (extends || command->step == RL_NATIVE_DELIFEQ || command->step == RL_NATIVE_DELEX);
   bool right = strncmp(reply->text, "NOPERM ", 7) == 0 && rl_reply_names_command(reply->text);

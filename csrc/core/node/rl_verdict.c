@@ -70,18 +70,14 @@ static const rl_verdict_rule rl_verdict_release[] = {
 };
 
 static const rl_verdict_rule *rl_verdict_rules(const rl_outstanding *command) {
-  switch (command->kind) {
-  case RL_OUTSTANDING_ACQUIRE:
-  case RL_OUTSTANDING_HEAL:
-    return command->script == RL_SCRIPT_NONE ? rl_verdict_set : rl_verdict_set_all;
-  case RL_OUTSTANDING_RELEASE:
-  case RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE):
-    return rl_verdict_release;
-  case RL_OUTSTANDING_EXTEND:
-    return command->script == RL_SCRIPT_NONE ? rl_verdict_set : rl_verdict_script;
-  default:
-    return rl_verdict_script;
+  bool native = command->script == RL_SCRIPT_NONE;
+  if (rl_outstanding_has(command, RL_CREATES)) {
+    return native ? rl_verdict_set : rl_verdict_set_all;
   }
+  if (rl_outstanding_has(command, RL_REMOVES)) {
+    return rl_verdict_release;
+  }
+  return native && rl_outstanding_has(command, RL_PROLONGS) ? rl_verdict_set : rl_verdict_script;
 }
 
 static bool rl_verdict_is_watched(const rl_outstanding *command) {
@@ -212,11 +208,8 @@ static rl_verdict_kind rl_verdict_kind_of(const rl_outstanding *command, const r
   if (reply->type == RL_REPLY_ERROR) {
     return rl_verdict_kind_of_error(command, reply->text);
   }
-  if (command->kind >= RL_OUTSTANDING_ASK && rules != rl_verdict_release) {
-    return RL_VERDICT_GRANTED; /* The operation reads it. */
-  }
-  if (command->kind == RL_OUTSTANDING_SLOTS) { /* rl_semaphore.c reads it. */
-    return reply->type == RL_REPLY_STRING ? RL_VERDICT_DENIED : RL_VERDICT_UNREADABLE;
+  if (rl_outstanding_has(command, RL_READS)) {
+    return RL_VERDICT_GRANTED;
   }
   for (unsigned i = 0; i < (rules == rl_verdict_release ? 4u : 2u); i++) {
     const rl_verdict_rule *rule = &rules[i];

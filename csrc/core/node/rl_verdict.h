@@ -6,7 +6,6 @@
 #ifndef RL_VERDICT_H
 #define RL_VERDICT_H
 
-#include "base/rl_operation.h"
 #include "node/rl_link.h"
 
 /* The meaning of a reply. */
@@ -27,20 +26,6 @@ typedef struct rl_verdict {
 /* Returns the verdict of a reply that answers no command of the library. */
 static inline rl_verdict rl_verdict_unreadable(void) {
   return (rl_verdict){.vote = REDLOCK_VOTE_ERROR, .unreadable = true};
-}
-
-/* Returns the operation whose steps read the answer. */
-static inline rl_operation rl_verdict_operation(const rl_outstanding *command) {
-  switch (command->kind) {
-  case RL_OUTSTANDING_EXTEND:
-  case RL_OUTSTANDING_HEAL:
-    return RL_OPERATION_EXTEND;
-  case RL_OUTSTANDING_RELEASE:
-    return RL_OPERATION_RELEASE;
-  default:
-    return command->kind >= RL_OUTSTANDING_ASK ? (rl_operation)(command->kind - RL_OUTSTANDING_ASK)
-                                               : RL_OPERATION_ACQUIRE;
-  }
 }
 
 rl_verdict rl_verdict_read(const rl_outstanding *command, const rl_reply *reply);

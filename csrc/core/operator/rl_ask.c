@@ -85,7 +85,7 @@ rl_outstanding rl_ask_command(const rl_lock *lock, redlock_time now_us, unsigned
   rl_outstanding command = {.attempt = lock->attempt,
                             .sent_us = now_us,
                             .round = lock->round,
-                            .kind = RL_OUTSTANDING_OF(lock->operation),
+                            .kind = (uint8_t)lock->operation,
                             .by_text = true,
                             .step = (uint8_t)step};
   return command;
@@ -94,7 +94,7 @@ rl_outstanding rl_ask_command(const rl_lock *lock, redlock_time now_us, unsigned
 const char *rl_ask_send(const rl_lock *lock, redlock_time now_us, rl_node *node, unsigned step,
                         const rl_command_bytes *arguments, unsigned count) {
   rl_outstanding command = rl_ask_command(lock, now_us, step);
-  if (!rl_link_has_room(&node->link, RL_OUTSTANDING_ASK)) {
+  if (!rl_link_has_room(&node->link, lock->operation)) {
     return "too many commands are waiting for the node";
   }
   return rl_link_queue_arguments(&node->link, &command, arguments, count) ? NULL : "out of memory";

@@ -58,7 +58,7 @@ static int rl_handle_undo(redlock_lock *lock, int error) {
 /* Starts the watchdog if the operation begins or continues a lease with auto_extend. */
 static int rl_handle_start_watchdog(const redlock_lock *lock) {
   rl_operation operation = rl_result_of(rl_lock_of(lock)).operation;
-  bool takes = operation == RL_OPERATION_ACQUIRE || operation == RL_OPERATION_EXTEND;
+  bool takes = rl_operation_has(operation, RL_GRANTS);
   return takes && rl_lock_of(lock)->current->auto_extend == REDLOCK_YES
              ? rl_watchdog_start(rl_client_of(lock))
              : REDLOCK_OK;

@@ -171,7 +171,7 @@ static unsigned sim_tap_kind(const sim_client *client, unsigned node) {
  * the earlier ones is.
  */
 static bool sim_tap_is_force(const sim_client *client, unsigned node) {
-  return sim_tap_kind(client, node) == RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE);
+  return sim_tap_kind(client, node) == RL_OUTSTANDING_FORCE_RELEASE;
 }
 
 /* Returns true if the command is an operator's; then it is noted with the lock. */

@@ -96,6 +96,19 @@ TEST(flag_stays_for_holder_that_took_the_key_in_between) {
   assert_int_equal(messages(world, 0), 1);
 }
 
+TEST(denied_native_release_names_the_nodes) {
+  fake_world *world = native_world(3);
+  rl_lock *lock = begin_release(world);
+  char message[1024];
+  for (unsigned i = 0; i < 3; i++) {
+    fake_store_put(&world->nodes[i].store, KEY, OTHER, REDLOCK_NEVER);
+  }
+  fake_settle(world);
+  assert_error(rl_lock_result(lock), REDLOCK_E_LOST);
+  assert_non_null(strstr(rl_lock_message(lock, message, sizeof message),
+                         "is lost: 2 of 3 nodes no longer have its token: 10.0.0.1:6379, "));
+}
+
 TEST(broken_native_release_is_repeated_by_the_script_that_notifies) {
   fake_world *world = native_world(1);
   char reply[FAKE_REPLY_MAX];

@@ -45,8 +45,7 @@ TEST(each_reply_has_its_verdict) {
 }
 
 TEST(release_reports_a_notified_waiter) {
-  static const unsigned kinds[] = {RL_OUTSTANDING_RELEASE,
-                                   RL_OUTSTANDING_OF(RL_OPERATION_FORCE_RELEASE)};
+  static const unsigned kinds[] = {RL_OUTSTANDING_RELEASE, RL_OUTSTANDING_FORCE_RELEASE};
   for (unsigned i = 0; i < 2; i++) {
     for (long long answer = -1; answer <= 4; answer++) {
       rl_outstanding command = {.kind = (uint8_t)kinds[i], .script = RL_SCRIPT_RELEASE_NOTIFY};
