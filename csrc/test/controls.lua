@@ -131,15 +131,7 @@ local list = {
     "if (rl_quorum_count(fence->confirmed) >= needed) {",
     "if (rl_quorum_count(fence->confirmed) >= (needed < 2 ? 1 : needed - 1)) {", by = both },
   { "fence-raised-without-the-key", "CONFIRM raises a counter although the key has another token",
-    [[[RL_SCRIPT_CONFIRM] = {
-        "local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) "
-        "local t=redis.call('TIME') "
-        "local function say(word) "
-          "return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) "
-        "end "
-        "for i=1,n do "
-          "if redis.call('GET',KEYS[i])~=ARGV[1] then return say('no') end "
-        "end "]],
+    "[RL_SCRIPT_CONFIRM] = { RL_TEXT_CONFIRM_KEYS",
     [[[RL_SCRIPT_CONFIRM] = {
         "local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) "
         "local t=redis.call('TIME') "

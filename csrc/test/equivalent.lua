@@ -123,7 +123,7 @@ return {
   { "rl_hash_bytes", "< to <=", why = "equal sizes are equal" },
   { "rl_hash_reserve", "<= to <", why = "room for one more than needed" },
   -- csrc/core/base/rl_reason.c
-  { "rl_reason_new", "+ 1 to + 2", why = "a byte more than needed" },
+  { "rl_reason_copy", "+ 1 to + 2", why = "a byte more than needed" },
   -- csrc/core/lease/rl_reentry.c
   { "rl_reentry_own", "> to >=", why = "what stands with its owner is found, too: slower, and the same" },
   { "rl_reentry_move", "> to >=", why = equal },

@@ -9,25 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static rl_reason *rl_reason_new(const char *text, size_t length) {
-  rl_reason *reason = malloc(sizeof *reason + length + 1);
-  if (reason == NULL) {
-    return NULL;
-  }
-  reason->references = 1;
-  memcpy(reason->text, text, length);
-  reason->text[length] = '\0';
-  return reason;
-}
-
 /* Returns a reference to a reason with |text|; NULL if out of memory. */
 static rl_reason *rl_reason_copy(rl_reason **last, const char *text) {
-  size_t length = strnlen(text, RL_REASON_MAX);
   if (*last == NULL || strncmp((*last)->text, text, RL_REASON_MAX) != 0) {
-    rl_reason *made = rl_reason_new(text, length);
+    size_t length = strnlen(text, RL_REASON_MAX);
+    rl_reason *made = malloc(sizeof *made + length + 1);
     if (made == NULL) {
       return NULL;
     }
+    made->references = 1;
+    memcpy(made->text, text, length);
+    made->text[length] = '\0';
     rl_reason_unref(*last);
     *last = made;
   }

@@ -33,22 +33,18 @@
  */
 static void rl_lineage_list(char digits[RL_SHA1_LENGTH + 1],
                             const rl_lineage_fingerprint *fingerprint) {
-  char sorted[REDLOCK_NODES_MAX][RL_SHA1_LENGTH + 1];
-  char all[REDLOCK_NODES_MAX * RL_SHA1_LENGTH];
+  char sorted[REDLOCK_NODES_MAX][RL_SHA1_LENGTH];
   char name[512], hash[RL_SHA1_LENGTH + 1];
   for (unsigned i = 0; i < fingerprint->nodes; i++) {
     unsigned at = i;
     (void)snprintf(name, sizeof name, "%s/%d", fingerprint->names[i], fingerprint->dbs[i]);
     rl_sha1(hash, name, strlen(name));
-    for (; at > 0 && strcmp(sorted[at - 1], hash) > 0; at--) {
-      memcpy(sorted[at], sorted[at - 1], sizeof hash);
+    for (; at > 0 && memcmp(sorted[at - 1], hash, RL_SHA1_LENGTH) > 0; at--) {
+      memcpy(sorted[at], sorted[at - 1], RL_SHA1_LENGTH);
     }
-    memcpy(sorted[at], hash, sizeof hash);
+    memcpy(sorted[at], hash, RL_SHA1_LENGTH);
   }
-  for (unsigned i = 0; i < fingerprint->nodes; i++) {
-    memcpy(all + (size_t)i * RL_SHA1_LENGTH, sorted[i], RL_SHA1_LENGTH);
-  }
-  rl_sha1(digits, all, (size_t)fingerprint->nodes * RL_SHA1_LENGTH);
+  rl_sha1(digits, sorted, (size_t)fingerprint->nodes * RL_SHA1_LENGTH);
 }
 
 void rl_lineage_write_fingerprint(char text[RL_LINEAGE_FINGERPRINT_MAX + 1],

@@ -109,6 +109,34 @@
     "end " \
   "end "
 
+/*
+ * PROLONG and CONFIRM: all keys must have the token. Their counters become at least the fencing
+ * token |f|, and live for a week longer than the keys: 604800000 ms.
+ */
+#define RL_TEXT_CONFIRM_KEYS \
+  "local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) " \
+  "local t=redis.call('TIME') " \
+  "local function say(word) " \
+    "return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) " \
+  "end " \
+  "for i=1,n do " \
+    "if redis.call('GET',KEYS[i])~=ARGV[1] then return say('no') end " \
+  "end "
+#define RL_TEXT_RAISE_COUNTERS \
+  "if f>0 then " \
+    "local life=string.format('%.0f',604800000+ARGV[2]) " \
+    "for i=n+1,2*n do " \
+      "local c=redis.pcall('GET',KEYS[i]) " \
+      "c=type(c)=='string' and tonumber(c) or 0 " \
+      "if c<f then " \
+        "redis.call('SET',KEYS[i],string.format('%.0f',f),'PX',life) " \
+      "else " \
+        "redis.call('PEXPIRE',KEYS[i],life) " \
+      "end " \
+    "end " \
+  "end " \
+  "return say('OK')"
+
 static_assert(RL_LABELLED_MAX == 105, "the number in ENQUEUE_LABEL and SLOTS");
 
 static const struct rl_script_source {
@@ -165,7 +193,7 @@ static const struct rl_script_source {
         "end "
         "return redis.status_reply('OK')",
         "1dfc9c1b6dae0dea7df0b4853893ec25cff5f575"},
-    /* TAKE, PROLONG, CONFIRM: a counter lives for a week longer than its keys, 604800000 ms. */
+    /* A counter lives for a week longer than its keys, 604800000 ms. */
     [RL_SCRIPT_TAKE] = {
         "local n,p,own=tonumber(ARGV[3]),tonumber(ARGV[5]),ARGV[4]=='1' "
         "local t=redis.call('TIME') "
@@ -220,55 +248,17 @@ static const struct rl_script_source {
         "return 'OK '..now..' '..value",
         "209ddb0ebcb64c0a2f6731e3d18cbea6e0330061"},
     [RL_SCRIPT_PROLONG] = {
-        "local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) "
-        "local t=redis.call('TIME') "
-        "local function say(word) "
-          "return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) "
-        "end "
-        "for i=1,n do "
-          "if redis.call('GET',KEYS[i])~=ARGV[1] then return say('no') end "
-        "end "
+        RL_TEXT_CONFIRM_KEYS
         "for i=1,n do "
           "if redis.call('PTTL',KEYS[i])<tonumber(ARGV[2]) then "
             "redis.call('PEXPIRE',KEYS[i],ARGV[2]) "
           "end "
         "end "
-        "if f>0 then "
-          "local life=string.format('%.0f',604800000+ARGV[2]) "
-          "for i=n+1,2*n do "
-            "local c=redis.pcall('GET',KEYS[i]) "
-            "c=type(c)=='string' and tonumber(c) or 0 "
-            "if c<f then "
-              "redis.call('SET',KEYS[i],string.format('%.0f',f),'PX',life) "
-            "else "
-              "redis.call('PEXPIRE',KEYS[i],life) "
-            "end "
-          "end "
-        "end "
-        "return say('OK')",
+        RL_TEXT_RAISE_COUNTERS,
         "8486380d7de95e28264425710fa8a70db7f75d38"},
     [RL_SCRIPT_CONFIRM] = {
-        "local n,f=tonumber(ARGV[3]),tonumber(ARGV[4]) "
-        "local t=redis.call('TIME') "
-        "local function say(word) "
-          "return string.format('%s %.0f 0',word,t[1]*1000000+t[2]) "
-        "end "
-        "for i=1,n do "
-          "if redis.call('GET',KEYS[i])~=ARGV[1] then return say('no') end "
-        "end "
-        "if f>0 then "
-          "local life=string.format('%.0f',604800000+ARGV[2]) "
-          "for i=n+1,2*n do "
-            "local c=redis.pcall('GET',KEYS[i]) "
-            "c=type(c)=='string' and tonumber(c) or 0 "
-            "if c<f then "
-              "redis.call('SET',KEYS[i],string.format('%.0f',f),'PX',life) "
-            "else "
-              "redis.call('PEXPIRE',KEYS[i],life) "
-            "end "
-          "end "
-        "end "
-        "return say('OK')",
+        RL_TEXT_CONFIRM_KEYS
+        RL_TEXT_RAISE_COUNTERS,
         "71917c0049fe3c5151500c46a88beb94775adfd2"},
     /* A former waiter leaves the queue. Others read it only if DEL deleted the flag. */
     [RL_SCRIPT_RELEASE_NOTIFY] = {
