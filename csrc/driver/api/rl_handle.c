@@ -133,11 +133,6 @@ void rl_handle_take_back(redlock_lock *lock) {
   extension->borrowed_message = NULL;
 }
 
-void rl_handle_drop(redlock_lock *lock) {
-  rl_client_of(lock)->references--;
-  rl_lock_free(rl_lock_of(lock), redlock_now());
-}
-
 void redlock_lock_free(redlock_lock *lock) {
   if (lock == NULL) {
     return;

@@ -29,9 +29,6 @@ size_t rl_handle_size(const redlock_lock *lock);
 
 /* ---- below: the caller has entered the client ---- */
 
-/* Frees a new lock that the program has not seen. */
-void rl_handle_drop(redlock_lock *lock);
-
 /* Invalidates the message and the token that the program has borrowed from the lock. */
 void rl_handle_take_back(redlock_lock *lock);
 

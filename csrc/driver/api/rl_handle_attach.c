@@ -74,17 +74,11 @@ static const char *rl_handle_wrong_handover(const redlock_client *client,
   return rl_client_wrong_quorum(client);
 }
 
-/* Returns true if the caller's options set hold_at_least_us, perhaps to none. */
-static bool rl_handle_holds(const redlock_options *given, size_t options_size) {
-  redlock_options known;
-  return given != NULL && rl_option_fit(&rl_options_of_lock, &known, given, options_size) == NULL &&
-         known.hold_at_least_us != 0;
-}
-
 /* redlock_lock_attach() inside the client. |*wrong| is the reason, a static sentence, or NULL. */
 static int rl_handle_attach(redlock_lock **made, redlock_client *client, rl_handover *handover,
                             const redlock_options *given, size_t options_size, const char **wrong) {
   rl_options options = client->core.options;
+  redlock_options known = {0};
   redlock_resource base = handover->resources[0];
   unsigned slot;
   unsigned permits = rl_attach_permits(handover, &slot, &base.length);
@@ -93,9 +87,10 @@ static int rl_handle_attach(redlock_lock **made, redlock_client *client, rl_hand
   options.hold_at_least_us = 0; /* The rest of the lease's own is in the text. */
   *wrong = rl_handle_wrong_handover(client, handover);
   if (*wrong == NULL && given != NULL) {
-    *wrong = rl_handle_read_options(&options, given, options_size);
+    *wrong = rl_option_fit(&rl_options_of_lock, &known, given, options_size);
+    *wrong = *wrong != NULL ? *wrong : rl_handle_read_options(&options, &known, sizeof known);
   }
-  if (*wrong == NULL && rl_handle_holds(given, options_size)) {
+  if (known.hold_at_least_us != 0) { /* perhaps to none */
     handover->hold_us = 0;
   }
   if (*wrong == NULL) {
@@ -108,7 +103,8 @@ static int rl_handle_attach(redlock_lock **made, redlock_client *client, rl_hand
   int error = rl_handle_new(made, client, permits > 0 ? &base : handover->resources,
                             handover->resource_count, &options);
   if (error == REDLOCK_OK && rl_attach_set(rl_lock_of(*made), handover) != REDLOCK_OK) {
-    rl_handle_drop(*made);
+    client->references--;
+    rl_lock_free(rl_lock_of(*made), redlock_now());
     *made = NULL;
     error = REDLOCK_E_NO_MEMORY;
   }

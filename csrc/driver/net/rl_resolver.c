@@ -68,8 +68,8 @@ static void rl_resolver_leave(void) {
   (void)atomic_fetch_sub(&rl_resolver_threads, 1);
 }
 
-static void rl_resolver_unref(rl_resolver *resolver) {
-  if (atomic_fetch_sub(&resolver->references, 1) > 1) {
+void rl_resolver_free(rl_resolver *resolver) {
+  if (resolver == NULL || atomic_fetch_sub(&resolver->references, 1) > 1) {
     return;
   }
   if (resolver->addresses != NULL) {
@@ -95,7 +95,7 @@ static void *rl_resolver_run(void *argument) {
   atomic_store(&resolver->done, true);
   rl_resolver_leave();
   (void)send(resolver->fds[1], "", 1, MSG_NOSIGNAL);
-  rl_resolver_unref(resolver);
+  rl_resolver_free(resolver);
   return NULL;
 }
 
@@ -116,7 +116,7 @@ static rl_resolver *rl_resolver_create(const rl_address *address) {
   atomic_init(&resolver->done, false);
   if (rl_thread_start(NULL, RL_RESOLVER_STACK, rl_resolver_run, resolver) != 0) {
     atomic_store(&resolver->references, 1);
-    rl_resolver_unref(resolver);
+    rl_resolver_free(resolver);
     return NULL;
   }
   return resolver;
@@ -132,12 +132,6 @@ rl_resolver *rl_resolver_new(const rl_address *address, bool *busy) {
     rl_resolver_leave();
   }
   return resolver;
-}
-
-void rl_resolver_free(rl_resolver *resolver) {
-  if (resolver != NULL) {
-    rl_resolver_unref(resolver);
-  }
 }
 
 int rl_resolver_fd(const rl_resolver *resolver) {

@@ -28,7 +28,7 @@ typedef struct rl_resolver rl_resolver;
  */
 rl_resolver *rl_resolver_new(const rl_address *address, bool *busy);
 
-/* Never waits for the thread. NULL is allowed. */
+/* Drops a reference, of which the thread has another. Never waits. NULL is allowed. */
 void rl_resolver_free(rl_resolver *resolver);
 
 /* Returns a descriptor that is readable when the answer has come. */
