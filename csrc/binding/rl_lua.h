@@ -76,4 +76,16 @@ typedef struct rl_lua_lock {
   size_t bytes;                 /* of the lock that Lua does not see */
 } rl_lua_lock;
 
+/* Creates the anchor of the Lua state, unless there is one. */
+void rl_lua_anchor_ensure(lua_State *L);
+
+/* Each adds the functions of its file to the module table on top of the stack. */
+void rl_lua_client_register(lua_State *L);
+void rl_lua_driver_register(lua_State *L);
+void rl_lua_lock_register(lua_State *L);
+void rl_lua_nginx_register(lua_State *L);
+
+/* client:stats(): redlock.Stats in types.lua. */
+int rl_lua_stats(lua_State *L);
+
 #endif /* RL_LUA_H */

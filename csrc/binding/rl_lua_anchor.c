@@ -4,8 +4,6 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_lua_anchor.h"
-
 #include <string.h>
 
 #include "rl_lua_object.h"

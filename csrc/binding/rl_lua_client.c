@@ -20,7 +20,6 @@
 #include "rl_lua_option.h"
 #include "rl_lua_reentry.h"
 #include "rl_lua_result.h"
-#include "rl_lua_stats.h"
 #include "rl_lua_worker.h"
 
 rl_lua_client *rl_lua_client_push(lua_State *L) {

@@ -11,7 +11,4 @@
 /* Pushes a client object that is complete but for the client itself. */
 rl_lua_client *rl_lua_client_push(lua_State *L);
 
-/* Registers the class, and adds its functions to the module table on top of the stack. */
-void rl_lua_client_register(lua_State *L);
-
 #endif /* RL_LUA_CLIENT_H */

@@ -3,8 +3,6 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_lua_driver.h"
-
 #include "api/rl_handle.h"
 #include "lease/rl_loss.h"
 #include "lease/rl_renew.h"

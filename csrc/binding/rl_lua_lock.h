@@ -19,7 +19,4 @@ void rl_lua_lock_free(rl_lua_lock *self);
    raises misuse. */
 int rl_lua_push_failure(lua_State *L, rl_lua_lock *self, int error, int level);
 
-/* Registers the class, and adds its functions to the module table on top of the stack. */
-void rl_lua_lock_register(lua_State *L);
-
 #endif /* RL_LUA_LOCK_H */

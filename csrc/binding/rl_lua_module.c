@@ -4,12 +4,8 @@
  * SPDX-License-Identifier: MIT
  */
 #include "rl_lua.h"
-#include "rl_lua_anchor.h"
 #include "rl_lua_argument.h"
 #include "rl_lua_client.h"
-#include "rl_lua_driver.h"
-#include "rl_lua_lock.h"
-#include "rl_lua_nginx.h"
 #include "rl_lua_operation.h"
 #include "rl_lua_option.h"
 #include "rl_lua_reentry.h"

@@ -7,8 +7,6 @@
  * and uses rl_pump.h. The client's own sockets stay closed. rl_lua_nginx_wait.c has the functions
  * by which requests wait.
  */
-#include "rl_lua_nginx.h"
-
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -48,6 +46,10 @@ static unsigned check_connection(lua_State *L, const rl_lua_nginx *self) {
       !rl_core_has_connection(core, (unsigned)(index - 1)))
     luaL_error(L, "redlock: no such connection");
   return (unsigned)(index - 1);
+}
+
+static rl_core *check_core(lua_State *L) {
+  return &rl_lua_nginx_check(L)->client->core;
 }
 
 /* Ends each step of the driver: -> number of operations that have ended, |count| of which are in
@@ -492,10 +494,7 @@ static int nginx_advance(lua_State *L) {
 
 /* (handle) -> a function to call with the lock and the reason, which follow; or nothing. */
 static int nginx_lost(lua_State *L) {
-  rl_lua_nginx *self = rl_lua_nginx_check(L);
-
-  return self->client->has_on_lost || self->client->has_on_event ? rl_lua_loss_take(L, self->client)
-                                                                 : 0;
+  return rl_lua_loss_take(L, rl_lua_nginx_check(L)->client);
 }
 
 /*
@@ -525,27 +524,22 @@ static int nginx_state(lua_State *L) {
 
 /* (handle) -> true if the driver should wait for a node before it closes the connections. */
 static int nginx_awaits(lua_State *L) {
-  rl_lua_nginx *self = rl_lua_nginx_check(L);
-
-  lua_pushboolean(L,
-                  rl_core_awaits_replies(&self->client->core, redlock_now(), NGINX_DRAIN_BUDGET));
+  lua_pushboolean(L, rl_core_awaits_replies(check_core(L), redlock_now(), NGINX_DRAIN_BUDGET));
   return 1;
 }
 
 /* (handle) -> true if a reply that close() waits for is outstanding. */
 static int nginx_unanswered(lua_State *L) {
-  rl_lua_nginx *self = rl_lua_nginx_check(L);
-
-  lua_pushboolean(L, rl_core_has_unanswered(&self->client->core));
+  lua_pushboolean(L, rl_core_has_unanswered(check_core(L)));
   return 1;
 }
 
 /* (handle): releases all idle locks, because the worker ends. */
 static int nginx_release_leases(lua_State *L) {
-  rl_lua_nginx *self = rl_lua_nginx_check(L);
+  rl_core *core = check_core(L);
   redlock_time now_us = redlock_now();
 
-  RL_LIST_EACH(&self->client->core.locks, lock, rl_lock, locks) {
+  RL_LIST_EACH(&core->locks, lock, rl_lock, locks) {
     if (rl_ring_owner(lock)->lease != NULL && !rl_lock_is_busy(lock))
       rl_lock_expire(lock, now_us);
   }
@@ -568,17 +562,13 @@ static int nginx_warn_holders(lua_State *L) {
 
 /* (handle): ends all operations and begins to release all leases. */
 static int nginx_close(lua_State *L) {
-  rl_lua_nginx *self = rl_lua_nginx_check(L);
-
-  rl_core_close(&self->client->core, redlock_now());
+  rl_core_close(check_core(L), redlock_now());
   return 0;
 }
 
 /* (handle): drops all operations and leases without sending anything: their keys expire. */
 static int nginx_forget(lua_State *L) {
-  rl_lua_nginx *self = rl_lua_nginx_check(L);
-
-  rl_core_reset(&self->client->core);
+  rl_core_reset(check_core(L));
   return 0;
 }
 

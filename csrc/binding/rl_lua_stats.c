@@ -3,8 +3,6 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rl_lua_stats.h"
-
 #include <math.h>
 
 #include "base/rl_stats.h"
