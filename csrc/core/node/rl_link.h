@@ -57,39 +57,40 @@ typedef struct rl_link {
   const rl_address *address;      /* the node's */
   const struct rl_link *previous; /* of the client's previous node; NULL for the first */
   rl_link_phase phase;
-  bool useful;          /* an operation was answered on this connection */
+  bool useful;  /* an operation was answered on this connection */
+  uint32_t bit; /* of its node in a set */
+  /* Each turn reads these, so they share cache lines with the phase. */
+  unsigned outstanding_count;
+  unsigned outstanding_head;
+  unsigned outstanding_capacity;
+  unsigned answerable;         /* outstanding commands that the last bytes may answer */
+  rl_outstanding *outstanding; /* a ring buffer */
+  rl_buffer output;
+  redlock_time received_us;    /* time of the last byte, or of the first outstanding command */
+  redlock_duration latency_us; /* of the last reply; REDLOCK_NEVER before the first */
+  redlock_duration fastest_us; /* shortest latency of this connection */
+  rl_guard *guard;             /* the node's; NULL without a guard or for a subscriber */
+  const char *channel;         /* of a subscriber; or NULL */
+  const char *notify_channel;  /* the channel of the client's own tickets; or NULL */
+  /* Until then releases do not notify: the user lacks the right, and the ACL log notes each try. */
+  redlock_time notify_denied_until_us;
+  redlock_time no_scripts_until_us; /* the node has refused EVAL: no right, or no interpreter */
+  rl_native native;                 /* the native commands of this connection */
+  bool knows[RL_SCRIPT_COUNT];      /* the node has, or receives, the script on this connection */
+  rl_reply_reader reader;
   uint32_t compared;    /* nodes with which this connection was tested for twins (rl_twin.h) */
   size_t exists_unsent; /* bytes of the output up to the end of EXISTS in the handshake */
   bool skips_name;      /* the next connection sends EXISTS instead of CLIENT SETNAME */
   bool skips_info;      /* the next connection does not send CLIENT SETINFO */
   bool skips_native;    /* the next connections try no native commands */
   bool lacks_ifeq;      /* the node has refused SET IFEQ on this connection */
-  rl_native native;     /* the native commands of this connection */
   bool reconnect_now;   /* the next connection needs no delay, because it skips such a command */
   redlock_time up_us;   /* time of the end of the handshake */
   redlock_time phase_deadline_us; /* of CONNECTING and HANDSHAKE */
-  redlock_time received_us;       /* time of the last byte, or of the first outstanding command */
-  redlock_duration latency_us;    /* of the last reply; REDLOCK_NEVER before the first */
-  redlock_duration fastest_us;    /* shortest latency of this connection */
   rl_node_clock clock;            /* the node's clock */
   bool looks_up;                  /* CONNECTING: the driver looks the address up */
   bool login_supplied;            /* the connection uses a caller-supplied login */
-  rl_guard *guard;                /* the node's; NULL without a guard or for a subscriber */
-  const char *channel;            /* of a subscriber; or NULL */
-  const char *notify_channel;     /* the channel of the client's own tickets; or NULL */
-  /* Until then releases do not notify: the user lacks the right, and the ACL log notes each try. */
-  redlock_time notify_denied_until_us;
-  redlock_time no_scripts_until_us; /* the node has refused EVAL: no right, or no interpreter */
-  uint32_t bit;                     /* of its node in a set */
   rl_login login; /* caller-supplied, during the handshake; precedes the address's */
-  rl_reply_reader reader;
-  rl_buffer output;
-  rl_outstanding *outstanding; /* a ring buffer */
-  unsigned outstanding_capacity;
-  unsigned outstanding_head;
-  unsigned outstanding_count;
-  unsigned answerable; /* outstanding commands that the last bytes from the node may answer */
-  bool knows[RL_SCRIPT_COUNT]; /* the node has, or receives, the script on this connection */
 } rl_link;
 
 /* |address| must outlive the link. */

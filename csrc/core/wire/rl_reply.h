@@ -30,19 +30,19 @@ typedef enum rl_reply_type {
 typedef struct rl_reply {
   rl_reply_type type;
   long long integer;
-  char text[RL_REPLY_TEXT_MAX + 1]; /* of a status or an error: cut, printable */
   size_t length;                    /* of a string or of a message's payload */
-  char bytes[RL_REPLY_BYTES_MAX];
   char word[RL_REPLY_WORD_MAX + 1]; /* kind of a message; "" for other replies */
+  char text[RL_REPLY_TEXT_MAX + 1]; /* of a status or an error: cut, printable */
+  char bytes[RL_REPLY_BYTES_MAX];
 } rl_reply;
 
 typedef struct rl_reply_reader {
   redisReader *reader;
-  redisReplyObjectFunctions functions; /* a copy, because hiredis wants it non-const */
-  const char *direct;                  /* bytes that hiredis has not got yet, the caller's */
+  const char *direct;   /* bytes that hiredis has not got yet, the caller's */
   size_t direct_length; /* their number; 0 except between rl_reply_feed() and rl_reply_next() */
   rl_reply reply;
-  bool refused; /* the reply exceeds a limit */
+  bool refused;                        /* the reply exceeds a limit */
+  redisReplyObjectFunctions functions; /* a copy, because hiredis wants it non-const */
 } rl_reply_reader;
 
 /* Returns 0, or -1 if out of memory. The reader must not move while it is open. */

@@ -32,6 +32,7 @@ typedef struct rl_socket {
   rl_socket_phase phase;
   int fd;                    /* CONNECTING, SHAKING, OPEN; else -1 */
   rl_stream stream;          /* SHAKING, OPEN */
+  unsigned changes;          /* number of changes of the descriptor to wait for */
   const rl_route *route;     /* of this attempt to connect */
   rl_resolver *resolver;     /* look-up in progress; it may outlive an attempt to connect */
   const rl_address *address; /* whose name is looked up */
@@ -41,7 +42,6 @@ typedef struct rl_socket {
   redlock_time address_deadline_us; /* time to try the next address */
   redlock_time shake_deadline_us;   /* end of the time for the handshake */
   bool refused;                     /* a handshake has failed in this attempt to connect */
-  unsigned changes;                 /* number of changes of the descriptor to wait for */
   int epoll_fd;                     /* epoll set with its registration, or -1 */
   int polled_fd;                    /* descriptor that is registered there, or -1 */
   short polled_events;
