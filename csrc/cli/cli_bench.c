@@ -12,7 +12,7 @@
 #include "cli.h"
 #include "cli_output.h"
 
-/* ----------------------------------------------------------------------------------- histogram */
+/* ------------------------------------------------------------------------------------ histogram */
 
 /*
  * Times in buckets that are at most 1/32 wide: exact up to 64 us, then 32 buckets for each power of
@@ -63,7 +63,7 @@ static redlock_duration cli_times_percentile(const cli_times *times, unsigned th
   return times->most_us;
 }
 
-/* ----------------------------------------------------------------------------------------- run */
+/* ------------------------------------------------------------------------------------------ run */
 
 typedef struct cli_bench_run {
   redlock_duration duration_us; /* that passed */
@@ -120,7 +120,7 @@ static double cli_bench_rate(const cli_bench_run *run) {
          (double)(run->duration_us > 0 ? run->duration_us : 1);
 }
 
-/* -------------------------------------------------------------------------------------- output */
+/* --------------------------------------------------------------------------------------- output */
 
 static int cli_bench_row(void *context, size_t index, cli_cell cells[static CLI_COLUMNS_MAX]) {
   static const unsigned thousandths[] = {500, 900, 990, 999};

@@ -9,27 +9,17 @@
  * The acquire of an attached lock replaces its token and sets the full ttl. So the old text is of
  * no use after it, and extend needs no other operation.
  */
-#include "cli_handover.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "cli.h"
 #include "cli_inspect.h"
 #include "cli_output.h"
-#include "cli_take.h"
 
 #define CLI_HANDOVER_PATIENCE_US (100 * REDLOCK_MILLISECONDS)
 
-/* --------------------------------------------------------------------------------------- write */
-
-static void cli_handover_json(redlock_lock *lock, uint64_t fence, redlock_duration left_us,
-                              const char *text) {
-  cli_json json = cli_json_begin_lock(lock);
-  cli_json_text(&json, "text", text);
-  cli_json_time(&json, "validity_ms", left_us);
-  cli_json_count(&json, "fence", fence);
-  cli_json_end_line(&json);
-}
+/* ---------------------------------------------------------------------------------------- write */
 
 /* Returns true if a node has neither answered nor failed. */
 static bool cli_handover_pending(redlock_lock *lock) {
@@ -64,14 +54,18 @@ static int cli_handover_print(const cli_settings *settings, cli_loop *loop, redl
     return cli_fail_lock(settings, lock, error);
   }
   if (settings->json) {
-    cli_handover_json(lock, fence, left_us, text);
+    cli_json json = cli_json_begin_lock(lock);
+    cli_json_text(&json, "text", text);
+    cli_json_time(&json, "validity_ms", left_us);
+    cli_json_count(&json, "fence", fence);
+    cli_json_end_line(&json);
   } else {
     (void)puts(text);
   }
   return cli_flush();
 }
 
-/* ---------------------------------------------------------------------------------------- read */
+/* ----------------------------------------------------------------------------------------- read */
 
 /* Reads the text from the standard input if |operand| is "-". Returns its length, or 0. */
 static size_t cli_handover_read(const char *operand, char text[static REDLOCK_HANDOVER_MAX]) {
@@ -137,7 +131,7 @@ void cli_handover_release(redlock_client *client, const char *text) {
   }
 }
 
-/* --------------------------------------------------------------------------------------- verbs */
+/* ---------------------------------------------------------------------------------------- verbs */
 
 /* A lock whose text cannot be printed is released, because no program could. */
 int cli_acquire(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {

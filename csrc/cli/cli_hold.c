@@ -28,7 +28,6 @@
 #include "cli.h"
 #include "cli_keep.h"
 #include "cli_output.h"
-#include "cli_take.h"
 
 /* Time between two looks at things that wake no poll(): the parent, the foreground. */
 #define CLI_HOLD_LOOK_US REDLOCK_SECONDS
@@ -47,7 +46,7 @@ typedef struct cli_hold_end {
   pid_t parent;
 } cli_hold_end;
 
-/* --------------------------------------------------------------------------------------- input */
+/* ---------------------------------------------------------------------------------------- input */
 
 /* Returns a descriptor of the terminal that does not block, or -1. */
 static int cli_hold_open_terminal(void) {
@@ -103,7 +102,7 @@ static int cli_hold_turn(void *context, cli_loop *loop, redlock_time until_us) {
   return number != 0 ? number : ended ? CLI_TURN_END : 0;
 }
 
-/* --------------------------------------------------------------------------------------- print */
+/* ---------------------------------------------------------------------------------------- print */
 
 static void cli_hold_json(redlock_lock *lock, const char *state) {
   cli_json json = cli_json_begin_lock(lock);
@@ -156,7 +155,7 @@ static int cli_hold_fail(const cli_settings *settings, redlock_lock *lock, int s
                       : status;
 }
 
-/* ---------------------------------------------------------------------------------------- hold */
+/* ----------------------------------------------------------------------------------------- hold */
 
 /* HOLD-3. Returns the exit status: CLI_LOST after a loss. */
 static int cli_hold_wait(const cli_settings *settings, cli_hold_end *hold, cli_loop *loop,

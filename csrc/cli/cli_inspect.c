@@ -12,17 +12,10 @@
 #define CLI_INSPECT_RETRIES 3
 #define CLI_INSPECT_DELAY_US (200 * REDLOCK_MILLISECONDS)
 
-/* ----------------------------------------------------------------------------------- the state */
+/* ------------------------------------------------------------------------------------ the state */
 
-const char *cli_lock_state_name(cli_lock_state state) {
-  static const char *const names[] = {"free", "held", "undecided", "unavailable"};
-  return names[state];
-}
-
-cli_color cli_lock_state_color(cli_lock_state state) {
-  static const cli_color colors[] = {CLI_GOOD, CLI_PLAIN, CLI_WARN, CLI_BAD};
-  return colors[state];
-}
+const cli_lock_state_words cli_lock_states[] = {
+    {"free", CLI_GOOD}, {"held", CLI_PLAIN}, {"undecided", CLI_WARN}, {"unavailable", CLI_BAD}};
 
 void cli_inspection_read(cli_inspection *inspection, const cli_settings *settings,
                          redlock_lock *lock) {
@@ -81,12 +74,12 @@ int cli_inspect_await(const cli_settings *settings, cli_loop *loop, redlock_lock
   return status;
 }
 
-/* -------------------------------------------------------------------------------------- output */
+/* --------------------------------------------------------------------------------------- output */
 
 void cli_inspection_cells(const cli_inspection *inspection, cli_cell cells[static 6]) {
   const redlock_holder_info *holder = &inspection->holder;
-  cells[0].text = cli_lock_state_name(inspection->state);
-  cells[0].color = cli_lock_state_color(inspection->state);
+  cells[0].text = cli_lock_states[inspection->state].name;
+  cells[0].color = cli_lock_states[inspection->state].color;
   if (inspection->state == CLI_LOCK_HELD) {
     cells[1] = (cli_cell){.kind = CLI_TTL, .number = holder->ttl_us};
     cli_set_token(cells + 2, holder->token, holder->token_length, holder->label,
@@ -137,7 +130,7 @@ static void cli_inspect_summary(const cli_inspection *inspection, redlock_lock *
   const void *resource = redlock_lock_resource(lock, &length);
   (void)cli_put_text(stdout, resource, length);
   (void)fputs(" is ", stdout);
-  cli_put_color(cli_lock_state_color(inspection->state), cli_lock_state_name(inspection->state));
+  cli_put_color(cli_lock_states[inspection->state].color, cli_lock_states[inspection->state].name);
   switch (inspection->state) {
   case CLI_LOCK_HELD:
     (void)printf(" on %zu of %zu nodes", inspection->holder.nodes, inspection->node_count);
@@ -186,7 +179,7 @@ int cli_inspect(const cli_settings *settings, cli_loop *loop, redlock_lock *lock
     cli_json_table(&json, "nodes", &table);
     cli_json_end_line(&json);
   } else if (settings->quiet) {
-    (void)puts(cli_lock_state_name(inspection.state));
+    (void)puts(cli_lock_states[inspection.state].name);
   } else {
     cli_inspect_summary(&inspection, lock);
     cli_put_table(&table);

@@ -29,9 +29,12 @@ typedef struct cli_inspection {
 void cli_inspection_read(cli_inspection *inspection, const cli_settings *settings,
                          redlock_lock *lock);
 
-/* Returns "free", "held", "undecided" or "unavailable". */
-const char *cli_lock_state_name(cli_lock_state state);
-cli_color cli_lock_state_color(cli_lock_state state);
+typedef struct cli_lock_state_words {
+  const char *name;
+  cli_color color;
+} cli_lock_state_words;
+
+extern const cli_lock_state_words cli_lock_states[]; /* of each state */
 
 /* Writes the holder's token, and its label in parentheses if it has one. */
 void cli_put_holder(FILE *out, const redlock_holder_info *holder);

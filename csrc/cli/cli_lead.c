@@ -17,7 +17,6 @@
 #include <stdio.h>
 
 #include "cli_run.h"
-#include "cli_take.h"
 
 #define CLI_LEAD_CHECK_US REDLOCK_SECONDS
 #define CLI_LEAD_REASONS_MAX 64

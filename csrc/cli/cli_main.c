@@ -19,7 +19,6 @@
 #include <sys/prctl.h>
 #endif
 
-#include "cli_handover.h"
 #include "cli_output.h"
 
 /* Bytes of a message; a pipe takes as many at once, so that lines of processes do not mix. */
@@ -63,7 +62,7 @@ int cli_report(const cli_settings *settings, int status, const char *format, ...
   return status;
 }
 
-/* --------------------------------------------------------------------------------------- verbs */
+/* ---------------------------------------------------------------------------------------- verbs */
 
 /* Returns the exit status for |error|. */
 static int cli_error_status(const cli_settings *settings, int error) {
@@ -130,7 +129,7 @@ int cli_print_result(const cli_settings *settings, redlock_lock *lock) {
   return status == 0 && error != REDLOCK_OK ? cli_fail_lock(settings, lock, error) : status;
 }
 
-/* ---------------------------------------------------------------------------------------- main */
+/* ----------------------------------------------------------------------------------------- main */
 
 /* Returns true if a comma in a password seems to have divided an address. */
 static bool cli_has_divided_address(const cli_settings *settings) {

@@ -36,7 +36,7 @@ typedef struct cli_nodes_run {
   struct pollfd polls[REDLOCK_NODES_MAX];
 } cli_nodes_run;
 
-/* -------------------------------------------------------------------------------------- probes */
+/* --------------------------------------------------------------------------------------- probes */
 
 /* NODES-1. Returns -1, or the exit status after a message. */
 static int cli_probe_open(cli_probe *probe, const cli_settings *settings, size_t index,
@@ -134,7 +134,7 @@ static int cli_nodes_ask(const cli_settings *settings, cli_nodes_run *run, redlo
   return status;
 }
 
-/* ------------------------------------------------------------------------------------- answers */
+/* -------------------------------------------------------------------------------------- answers */
 
 /*
  * NODES-3. Corrects the vote of a node by what the client of all nodes knows. Equal failures get
@@ -204,7 +204,7 @@ static int cli_nodes_print(const cli_settings *settings, cli_nodes_run *run) {
   return status;
 }
 
-/* ---------------------------------------------------------------------------------------- verb */
+/* ----------------------------------------------------------------------------------------- verb */
 
 int cli_nodes(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
   cli_nodes_run run = {

@@ -50,7 +50,7 @@ int cli_reject(const cli_verb *verb, const char *what, const char *value, const 
                   verb != NULL ? verb->name : "", verb != NULL ? " " : "");
 }
 
-/* -------------------------------------------------------------------------------- split a line */
+/* --------------------------------------------------------------------------------- split a line */
 
 typedef struct cli_scan {
   cli_line *line;
@@ -178,7 +178,7 @@ int cli_line_read(cli_line *line, int argc, char **argv) {
   return status;
 }
 
-/* -------------------------------------------------------------------------------- check a line */
+/* --------------------------------------------------------------------------------- check a line */
 
 static int cli_line_check_options(const cli_line *line) {
   /* An alias with the nodes serves also verbs without nodes. */

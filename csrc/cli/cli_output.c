@@ -5,6 +5,7 @@
  */
 #include "cli_output.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 #include "cli.h"
 
-/* ---------------------------------------------------------------------------------------- text */
+/* ----------------------------------------------------------------------------------------- text */
 
 /*
  * Returns the number of bytes of the character of UTF-8 that |bytes| begin with; 0 if they are no
@@ -101,12 +102,6 @@ void cli_copy_text(char *text, size_t size, const void *bytes, size_t length) {
   text[size - 1] = '\0';
 }
 
-static int cli_hex_digit(char digit) {
-  static const char digits[] = "0123456789abcdef";
-  const char *found = digit != '\0' ? strchr(digits, digit) : NULL;
-  return found != NULL ? (int)(found - digits) : -1;
-}
-
 bool cli_read_text(char *text, size_t *length) {
   char *to = text;
   for (const char *from = text; *from != '\0'; from++) {
@@ -115,13 +110,15 @@ bool cli_read_text(char *text, size_t *length) {
       continue;
     }
     from++;
-    int high = *from == 'x' ? cli_hex_digit(from[1]) : -1;
-    int low = high >= 0 ? cli_hex_digit(from[2]) : -1;
-    if (low < 0 && *from != '\\') {
+    if (*from == 'x' && isxdigit((unsigned char)from[1]) && isxdigit((unsigned char)from[2])) {
+      const char digits[] = {from[1], from[2], '\0'};
+      *to++ = (char)strtol(digits, NULL, 16);
+      from += 2;
+    } else if (*from == '\\') {
+      *to++ = '\\';
+    } else {
       return false;
     }
-    *to++ = low < 0 ? '\\' : (char)(unsigned char)(high << 4 | low);
-    from += low < 0 ? 0 : 2;
   }
   *length = (size_t)(to - text);
   return true;
@@ -140,7 +137,7 @@ const char *cli_format_time(char text[static 24], redlock_duration time_us) {
   return text;
 }
 
-/* --------------------------------------------------------------------------------------- cells */
+/* ---------------------------------------------------------------------------------------- cells */
 
 /* Returns true if |out| is a terminal that shows colours, and NO_COLOR is not set. */
 static bool cli_color_wanted(FILE *out) {
@@ -185,7 +182,7 @@ void cli_set_token(cli_cell cells[static 2], const char *token, size_t length, c
   cells[1] = (cli_cell){.text = label, .length = label_length};
 }
 
-/* ---------------------------------------------------------------------------------------- JSON */
+/* ----------------------------------------------------------------------------------------- JSON */
 
 /* Writes what precedes a value. */
 static void cli_json_name(cli_json *json, const char *name) {
@@ -330,7 +327,7 @@ void cli_json_cells(cli_json *json, const cli_column *columns, const cli_cell *c
   }
 }
 
-/* --------------------------------------------------------------------------------------- table */
+/* ---------------------------------------------------------------------------------------- table */
 
 /* Fills |cells| with the next row from |*index|. Returns false if there is none. */
 static bool cli_table_next(const cli_table *table, size_t *index,

@@ -15,7 +15,7 @@
 
 #include "redlock.h"
 
-/* ---------------------------------------------------------------------------------------- text */
+/* ----------------------------------------------------------------------------------------- text */
 
 /*
  * Writes |bytes| as printable text. A backslash becomes "\\". A control character, an invisible
@@ -53,7 +53,7 @@ typedef enum cli_color {
 /* Writes |text| to the standard output, in a colour if that is a terminal which shows colours. */
 void cli_put_color(cli_color color, const char *text);
 
-/* ---------------------------------------------------------------------------------------- JSON */
+/* ----------------------------------------------------------------------------------------- JSON */
 
 /*
  * A writer keeps track of commas. Every name is that of a member; NULL stands for an element of a
@@ -88,7 +88,7 @@ void cli_json_time(cli_json *json, const char *name, redlock_duration time_us);
 /* Prints a line about the failure of an operation of |lock| that ended with |error|. */
 void cli_json_failure(const redlock_lock *lock, int error, const char *message);
 
-/* --------------------------------------------------------------------------------------- table */
+/* ---------------------------------------------------------------------------------------- table */
 
 #define CLI_COLUMNS_MAX 8
 

@@ -25,9 +25,7 @@
 
 #include "cli.h"
 #include "cli_command.h"
-#include "cli_handover.h"
 #include "cli_run.h"
-#include "cli_take.h"
 
 /* Time that the sender of a signal has to signal each process of a group. */
 #define CLI_RUN_GATHER_US (50 * REDLOCK_MILLISECONDS)
@@ -40,7 +38,7 @@ static redlock_time cli_run_earlier(redlock_time a, redlock_time b) {
   return a < b ? a : b;
 }
 
-/* --------------------------------------------------------------------------------------- RUN-1 */
+/* ---------------------------------------------------------------------------------------- RUN-1 */
 
 /* Returns -1, or the exit status after a message. */
 static int cli_run_acquire(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
@@ -54,7 +52,7 @@ static int cli_run_acquire(const cli_settings *settings, cli_loop *loop, redlock
   return status < 0 ? cli_result(settings, lock) : status;
 }
 
-/* --------------------------------------------------------------------------------------- RUN-2 */
+/* ---------------------------------------------------------------------------------------- RUN-2 */
 
 /* Sets the environment of the command: no addresses, because they may contain passwords. */
 static bool cli_run_set_environment(const cli_run_state *run) {
@@ -118,7 +116,7 @@ int cli_run_start(cli_run_state *run, const cli_settings *settings, cli_loop *lo
                   "%s: %s", word, strerror(error)); /* NOLINT(concurrency-mt-unsafe) */
 }
 
-/* --------------------------------------------------------------------------------------- RUN-3 */
+/* ---------------------------------------------------------------------------------------- RUN-3 */
 
 static void cli_run_check(cli_run_state *run, redlock_time now_us) {
   redlock_duration ttl_us = redlock_lock_ttl(run->lock);
@@ -132,7 +130,7 @@ static void cli_run_check(cli_run_state *run, redlock_time now_us) {
   }
 }
 
-/* --------------------------------------------------------------------------------------- RUN-4 */
+/* ---------------------------------------------------------------------------------------- RUN-4 */
 
 /* Sends SIGTERM, and plans SIGKILL. */
 static void cli_run_stop(cli_run_state *run, redlock_time now_us) {
@@ -215,7 +213,7 @@ static bool cli_run_goes_on(const cli_run_state *run, redlock_time now_us) {
   return run->give_up_us == 0 || now_us < run->give_up_us;
 }
 
-/* --------------------------------------------------------------------------------------- RUN-5 */
+/* ---------------------------------------------------------------------------------------- RUN-5 */
 
 static void cli_run_take_signal(cli_run_state *run, int number, redlock_time now_us) {
   bool came = number != 0;
@@ -290,7 +288,7 @@ int cli_run_wait(cli_run_state *run) {
   return cli_run_end(run, WIFSIGNALED(state) ? CLI_SIGNAL + WTERMSIG(state) : WEXITSTATUS(state));
 }
 
-/* ---------------------------------------------------------------------------------------- verb */
+/* ----------------------------------------------------------------------------------------- verb */
 
 int cli_run(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
   cli_run_state run;

@@ -16,7 +16,7 @@
 #define CLI_TTL_MIN_US (4 * REDLOCK_MILLISECONDS)
 #define CLI_LABEL_HOST_MAX 28
 
-/* -------------------------------------------------------------------------------------- values */
+/* --------------------------------------------------------------------------------------- values */
 
 typedef struct cli_field cli_field;
 
@@ -165,7 +165,7 @@ static int cli_set_key_password(cli_settings *settings, const cli_field *field,
   return cli_tls_key_password(settings, choice->value);
 }
 
-/* -------------------------------------------------------------------------------------- fields */
+/* --------------------------------------------------------------------------------------- fields */
 
 #define CLI_FIELD(kind, field) cli_set_##kind, offsetof(cli_settings, field)
 static const cli_field cli_fields[CLI_OPTION_COUNT] = {
@@ -252,7 +252,7 @@ static int cli_settings_environment(cli_settings *settings) {
   return status < 0 ? cli_addresses_environment(settings) : status;
 }
 
-/* ------------------------------------------------------------------------------------ settings */
+/* ------------------------------------------------------------------------------------- settings */
 
 /* Handles --help and --version. Returns -1 if there is none, or the exit status. */
 static int cli_settings_help(const cli_line *line) {
@@ -288,9 +288,7 @@ static void cli_settings_label(cli_settings *settings) {
   (void)gethostname(host, sizeof host - 1);
   (void)snprintf(settings->label, sizeof settings->label, "%.*s pid %ld %s", CLI_LABEL_HOST_MAX,
                  host, pid, command);
-  for (char *byte = settings->label; *byte != '\0'; byte++) {
-    *byte = *byte >= ' ' && *byte <= '~' ? *byte : '?';
-  }
+  cli_mask_text(settings->label, strlen(settings->label));
   settings->options.label = settings->label;
 }
 

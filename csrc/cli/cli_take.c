@@ -3,15 +3,15 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "cli_take.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "cli.h"
 #include "cli_inspect.h"
 #include "cli_output.h"
 
-/* -------------------------------------------------------------------------------------- holder */
+/* --------------------------------------------------------------------------------------- holder */
 
 /* An acquire that is granted sooner has not waited. */
 #define CLI_HOLDER_FIRST_US (200 * REDLOCK_MILLISECONDS)
@@ -93,7 +93,7 @@ static void cli_holder_close(cli_holder *holder) {
   redlock_lock_free(holder->inspected);
 }
 
-/* ------------------------------------------------------------------------------------- acquire */
+/* -------------------------------------------------------------------------------------- acquire */
 
 /* Returns true if |error|, of a node, is about the password. */
 static bool cli_is_rejection(const char *error) {

@@ -55,33 +55,30 @@ static bool cli_watch_changed(cli_watch_line *last, const cli_inspection *inspec
   return !same;
 }
 
-static void cli_watch_text(const cli_inspection *inspection, redlock_lock *lock) {
+static void cli_watch_print(const cli_settings *settings, const cli_inspection *inspection,
+                            redlock_lock *lock) {
   char time[32];
+  const char *error = inspection->state == CLI_LOCK_UNAVAILABLE ? redlock_lock_message(lock) : NULL;
   cli_watch_time(time);
+  if (settings->json) {
+    cli_json json = cli_json_begin_lock(lock);
+    cli_json_text(&json, "time", time);
+    cli_inspection_json(&json, inspection);
+    cli_json_text(&json, "error", error);
+    cli_json_end_line(&json);
+    return;
+  }
   cli_put_color(CLI_DIM, time);
   (void)fputs("  ", stdout);
-  cli_put_color(cli_lock_state_color(inspection->state), cli_lock_state_name(inspection->state));
+  cli_put_color(cli_lock_states[inspection->state].color, cli_lock_states[inspection->state].name);
   if (inspection->state == CLI_LOCK_HELD) {
     (void)fputs("         ", stdout);
-    (void)cli_put_holder(stdout, &inspection->holder);
-  } else if (inspection->state == CLI_LOCK_UNAVAILABLE) {
-    const char *message = redlock_lock_message(lock);
+    cli_put_holder(stdout, &inspection->holder);
+  } else if (error != NULL) {
     (void)fputs("  ", stdout);
-    (void)cli_put_text(stdout, message, strlen(message));
+    (void)cli_put_text(stdout, error, strlen(error));
   }
   (void)fputc('\n', stdout);
-}
-
-static void cli_watch_json(const cli_inspection *inspection, redlock_lock *lock) {
-  cli_json json = cli_json_begin_lock(lock);
-  char time[32];
-  cli_watch_time(time);
-  cli_json_text(&json, "time", time);
-  cli_inspection_json(&json, inspection);
-  if (inspection->state == CLI_LOCK_UNAVAILABLE) {
-    cli_json_text(&json, "error", redlock_lock_message(lock));
-  }
-  cli_json_end_line(&json);
 }
 
 int cli_watch(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
@@ -98,7 +95,7 @@ int cli_watch(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) 
     cli_inspection_read(&inspection, settings, lock);
     bool first = !last.begun;
     if (cli_watch_changed(&last, &inspection) && !(first && settings->quiet)) {
-      (settings->json ? cli_watch_json : cli_watch_text)(&inspection, lock);
+      cli_watch_print(settings, &inspection, lock);
       status = cli_flush();
       if (status != 0) {
         return status;
