@@ -189,23 +189,23 @@ static void rl_finding_check_same_server(rl_finding_search *search, const rl_doc
 
 static void rl_finding_check_role(rl_finding_search *search, const rl_doctor_node *node) {
   char of[RL_DOCTOR_MASTER_SIZE];
-  if (rl_doctor_node_is(node, "role", "slave") && rl_doctor_node_is(node, "read_only", "0")) {
+  if (!rl_doctor_node_is(node, "role", "slave")) {
+    return;
+  }
+  if (rl_doctor_node_is(node, "read_only", "0")) {
     rl_finding_add(
         search, rl_finding_name_writable_replica, REDLOCK_SEVERITY_ERROR,
         "%.100s is a replica that can be written to: its locks vanish when it synchronises with "
         "its master; make it an independent master (REPLICAOF NO ONE)",
         node->name);
-  } else if (rl_doctor_node_is(node, "role", "slave") && search->doctor->count == 1) {
+  } else {
     rl_finding_add(search, rl_finding_name_replica, REDLOCK_SEVERITY_ERROR,
-                   "%.100s is a read-only replica%s: name its master, by an address that follows "
-                   "the master at a fail-over (docs/one-server.md)",
-                   node->name, rl_doctor_node_master(node, of));
-  } else if (rl_doctor_node_is(node, "role", "slave")) {
-    rl_finding_add(
-        search, rl_finding_name_replica, REDLOCK_SEVERITY_ERROR,
-        "%.100s is a read-only replica%s: replace it by an independent master, or make it one "
-        "(REPLICAOF NO ONE)",
-        node->name, rl_doctor_node_master(node, of));
+                   "%.100s is a read-only replica%s: %s", node->name,
+                   rl_doctor_node_master(node, of),
+                   search->doctor->count == 1
+                       ? "name its master, by an address that follows the master at a fail-over "
+                         "(docs/one-server.md)"
+                       : "replace it by an independent master, or make it one (REPLICAOF NO ONE)");
   }
 }
 

@@ -91,8 +91,8 @@ static int rl_address_number(const char *text, size_t length, int max) {
   return valid ? (int)number : -1;
 }
 
-static int rl_address_db(rl_address_parser *parser, const char *text, size_t length) {
-  int db = rl_address_number(text, length, RL_OPTION_DB_MAX);
+static int rl_address_db(rl_address_parser *parser, const char *text) {
+  int db = rl_address_number(text, strlen(text), RL_OPTION_DB_MAX);
   if (db < 0) {
     return rl_address_fail(parser, "the database must be a number from 0 to %d", RL_OPTION_DB_MAX);
   }
@@ -180,33 +180,27 @@ static int rl_address_userinfo(rl_address_parser *parser, const char *text, size
   return error;
 }
 
-static int rl_address_path(rl_address_parser *parser, const char *text, size_t length) {
-  const char *query = memchr(text, '?', length);
-  size_t path_length = query == NULL ? length : (size_t)(query - text);
-  if (path_length == 0 || text[0] != '/') {
+static int rl_address_path(rl_address_parser *parser, const char *text) {
+  size_t length = strcspn(text, "?");
+  const char *query = text + length;
+  if (text[0] != '/') {
     return rl_address_fail(parser, "the path of a Unix socket must begin with '/': unix:///path");
   }
   int error = rl_address_unescape_text(parser, parser->address->path, RL_ADDRESS_PATH_MAX, text,
-                                       path_length, "path");
-  if (error != REDLOCK_OK || query == NULL) {
+                                       length, "path");
+  if (error != REDLOCK_OK || query[0] == '\0') {
     return error;
   }
-  size_t query_length = length - path_length;
-  if (query_length < 4 || memcmp(query, "?db=", 4) != 0) {
-    return rl_address_fail(parser, "only ?db=n can follow the path");
-  }
-  return rl_address_db(parser, query + 4, query_length - 4);
+  return strncmp(query, "?db=", 4) == 0 ? rl_address_db(parser, query + 4)
+                                        : rl_address_fail(parser, "only ?db=n can follow the path");
 }
 
 /* The part of a URL behind "redis://" */
-static int rl_address_url(rl_address_parser *parser, const char *text, size_t length) {
-  const char *slash = memchr(text, '/', length);
-  size_t authority = slash == NULL ? length : (size_t)(slash - text);
+static int rl_address_url(rl_address_parser *parser, const char *text) {
+  size_t authority = strcspn(text, "/");
+  bool has_db = text[authority] != '\0' && text[authority + 1] != '\0';
   int error = rl_address_host_port(parser, text, authority);
-  if (error == REDLOCK_OK && slash != NULL && authority + 1 < length) {
-    error = rl_address_db(parser, slash + 1, length - authority - 1);
-  }
-  return error;
+  return error == REDLOCK_OK && has_db ? rl_address_db(parser, text + authority + 1) : error;
 }
 
 /* ----------------------------------------------------------------------------- Sentinels */
@@ -315,7 +309,7 @@ static int rl_address_text(rl_address_parser *parser, const char *text) {
   }
   if (!local && rl_address_starts(text, "unix:/")) {
     parser->address->tls = REDLOCK_NO;
-    return rl_address_path(parser, text + strlen("unix:"), strlen(text + strlen("unix:")));
+    return rl_address_path(parser, text + strlen("unix:"));
   }
   if (scheme == NULL) {
     if (strchr(text, '@') != NULL) {
@@ -339,9 +333,9 @@ static int rl_address_text(rl_address_parser *parser, const char *text) {
     }
     rest = at + 1;
   }
-  return local       ? rl_address_path(parser, rest, strlen(rest))
+  return local       ? rl_address_path(parser, rest)
          : sentinels ? rl_address_read_sentinels(parser, rest)
-                     : rl_address_url(parser, rest, strlen(rest));
+                     : rl_address_url(parser, rest);
 }
 
 /* A text with its length. A length of 0 means up to the NUL. */

@@ -129,11 +129,6 @@ bool rl_notify_was_contended(const rl_core *core, uint64_t hash, redlock_time no
          core->notify->contended[at].until_us > now_us;
 }
 
-static bool rl_notify_is_contended(const rl_core *core, const rl_waitlist *waitlist,
-                                   redlock_time now_us) {
-  return rl_notify_was_contended(core, waitlist->entry.hash, now_us);
-}
-
 /* --------------------------------------------------------------------------- NTF-5, deciding */
 
 unsigned rl_notify_quorum(const rl_core *core) {
@@ -290,7 +285,7 @@ void rl_notify_enqueue(rl_lock *lock, redlock_time now_us) {
   rl_ticket *ticket = waitlist->ticket;
   ticket->polls = ticket->attempt_due = false;
   ticket->held = ticket->outranked = ticket->evicted = ticket->unqueried = ticket->labelled = 0;
-  ticket->appends = rl_notify_is_contended(core, waitlist, now_us);
+  ticket->appends = rl_notify_was_contended(core, waitlist->entry.hash, now_us);
   rl_poll_time_restart(core, ticket, now_us);
   ticket->begun_us = now_us;
   rl_ticket_request_enqueue(notify, ticket, ~(uint32_t)0);
@@ -406,7 +401,7 @@ bool rl_notify_enqueue_first(rl_lock *lock, redlock_time now_us) {
   if (!rl_notify_is_for_lock(lock) || waitlist->attempt_us != 0 || waitlist->has_waited) {
     return false;
   }
-  bool contended = rl_notify_is_contended(core, waitlist, now_us);
+  bool contended = rl_notify_was_contended(core, waitlist->entry.hash, now_us);
   notify->wanted = notify->wanted || fair || contended;
   notify->used_us = fair || contended ? now_us : notify->used_us;
   bool connected = rl_quorum_count(notify->ready) >= rl_notify_quorum(core);
@@ -463,12 +458,10 @@ int rl_notify_open(rl_core *core) {
 }
 
 void rl_notify_reset(rl_core *core) {
-  rl_notify_state *notify = core->notify;
-  if (notify == NULL) {
-    return;
+  if (core->notify != NULL) {
+    rl_tickets_reset(core->notify);
+    rl_subscribers_reset(core);
   }
-  rl_tickets_reset(notify);
-  rl_subscribers_reset(core);
 }
 
 void rl_notify_close(rl_core *core) {

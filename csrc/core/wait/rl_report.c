@@ -163,17 +163,6 @@ static bool rl_report_refuses_one(const rl_reply *reply) {
   return found;
 }
 
-/*
- * NTF-9. Drops the reports of a node that has refused one ENQUEUE, so that the waiter polls it. The
- *        node's queue may still have the ticket from before.
- */
-static void rl_report_enqueue_refused(rl_core *core, rl_ticket *ticket, uint32_t bit,
-                                      redlock_time now_us) {
-  ticket->held &= ~bit;
-  ticket->outranked &= ~bit;
-  rl_notify_decide(core, ticket, now_us);
-}
-
 void rl_report_answered(rl_core *core, rl_node *node, redlock_time now_us,
                         const rl_outstanding *outstanding) {
   const rl_reply *reply = &node->link.reader.reply;
@@ -205,8 +194,11 @@ void rl_report_answered(rl_core *core, rl_node *node, redlock_time now_us,
     return;
   }
   bool refuses_one = enqueues && rl_report_refuses_one(reply);
-  if (refuses_one && waits) {
-    rl_report_enqueue_refused(core, ticket, rl_node_bit(node), now_us);
+  if (refuses_one &&
+      waits) { /* The waiter polls the node, whose queue may still have its ticket. */
+    ticket->held &= ~rl_node_bit(node);
+    ticket->outranked &= ~rl_node_bit(node);
+    rl_notify_decide(core, ticket, now_us);
   }
   if ((enqueues && !refuses_one) || rl_report_is_forbidden(reply)) {
     const char *reason = reply->type == RL_REPLY_ERROR

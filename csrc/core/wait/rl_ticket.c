@@ -199,11 +199,6 @@ static unsigned rl_ticket_mode(const rl_ticket *ticket, unsigned node) {
                                                : RL_COMMAND_ENQUEUE_NEW;
 }
 
-/* A waiter with a label asks for that of the holder. */
-static bool rl_ticket_wants_label(const rl_ticket *ticket) {
-  return ticket->waitlist->head->current->label.length > 0;
-}
-
 static void rl_ticket_dequeue(rl_link *link, redlock_time now_us, const rl_ticket *ticket,
                               const char *entry) {
   for (unsigned i = 0; i < ticket->base->count; i++) {
@@ -239,11 +234,13 @@ static bool rl_ticket_enqueue(rl_link *link, redlock_time now_us, rl_ticket *tic
                               const char *entry) {
   const rl_resource *base = ticket->base;
   unsigned mode = rl_ticket_mode(ticket, node);
+  /* A waiter with a label asks for that of the holder. */
+  bool label = ticket->waitlist->head->current->label.length > 0;
   if (ticket->places != NULL) {
     return rl_ticket_enqueue_all(link, now_us, ticket, node, entry);
   }
   if (!rl_link_queue_enqueue(link, now_us, ticket->id, base->key, base->key_length, entry, mode,
-                             rl_ticket_wants_label(ticket), ticket->permits)) {
+                             label, ticket->permits)) {
     return false;
   }
   ticket->unqueried = mode == RL_COMMAND_ENQUEUE_APPEND ? ticket->unqueried | link->bit

@@ -119,10 +119,6 @@ static bool rl_waitlist_may_wait(const rl_lock *lock) {
   return lock->resource->count <= RL_COMMAND_QUEUES_MAX && rl_lock_attach(lock) == NULL;
 }
 
-static bool rl_waitlist_is_for(const rl_lock *lock) {
-  return lock->result == REDLOCK_PENDING && lock->attempts_left > 1 && rl_waitlist_may_wait(lock);
-}
-
 /* WAIT-1. Returns true if the options that the head applies for its waiters are equal. */
 static bool rl_waitlist_waits_alike(const rl_lock *lock, const rl_lock *head) {
   const rl_options *a = lock->current;
@@ -204,7 +200,8 @@ bool rl_waitlist_enter_after_attempt(rl_lock *lock, redlock_time now_us) {
 
 bool rl_waitlist_enter(rl_lock *lock, redlock_time now_us, const unsigned char *entropy) {
   rl_core *core = lock->core;
-  if (lock->waitlist != NULL || !rl_waitlist_is_for(lock)) {
+  if (lock->waitlist != NULL || lock->result != REDLOCK_PENDING || lock->attempts_left <= 1 ||
+      !rl_waitlist_may_wait(lock)) {
     return false;
   }
   rl_waitlist_seed(core, rl_number_in_bytes(entropy, sizeof core->waitlists->seed));

@@ -15,10 +15,6 @@
 
 static_assert(REDLOCK_TOKEN_LENGTH == 2 * RL_ATTEMPT_ENTROPY, "two digits for each byte");
 
-static rl_list **rl_attempt_free_list(rl_attempt_pool *pool, bool labelled) {
-  return labelled ? &pool->free_labelled : &pool->free;
-}
-
 static size_t rl_attempt_size(bool labelled) {
   size_t size = sizeof(rl_attempt) +
                 (labelled ? RL_LABELLED_MAX + RL_LABEL_PERMITS_MAX : REDLOCK_TOKEN_LENGTH) + 1;
@@ -35,18 +31,17 @@ static bool rl_attempt_grow(rl_attempt_pool *pool, bool labelled) {
   pool->slabs = slab;
   for (unsigned i = 0; i < RL_ATTEMPT_SLAB; i++) {
     rl_attempt *attempt = (rl_attempt *)(void *)(slab->attempts + i * size);
-    rl_list_push(rl_attempt_free_list(pool, labelled), &attempt->queue);
+    rl_list_push(&pool->free[labelled], &attempt->queue);
   }
   return true;
 }
 
 static rl_attempt *rl_attempt_take(rl_attempt_pool *pool, rl_resource *resource,
                                    struct rl_lock *lock, bool labelled) {
-  rl_list **list = rl_attempt_free_list(pool, labelled);
-  if (*list == NULL && !rl_attempt_grow(pool, labelled)) {
+  if (pool->free[labelled] == NULL && !rl_attempt_grow(pool, labelled)) {
     return NULL;
   }
-  rl_attempt *attempt = RL_OWNER(rl_list_pop(list), rl_attempt, queue);
+  rl_attempt *attempt = RL_OWNER(rl_list_pop(&pool->free[labelled]), rl_attempt, queue);
   memset(attempt, 0, sizeof *attempt);
   attempt->references = 1;
   attempt->resource = resource;
@@ -144,7 +139,7 @@ void rl_attempt_unref(rl_attempt_pool *pool, rl_attempt *attempt) {
   if (attempt->token_is_allocated) {
     free((void *)(uintptr_t)rl_attempt_token(attempt));
   }
-  rl_list_push(rl_attempt_free_list(pool, attempt->labelled), &attempt->queue);
+  rl_list_push(&pool->free[attempt->labelled], &attempt->queue);
   assert(pool->live > 0);
   pool->live--;
 }
@@ -156,8 +151,7 @@ void rl_attempt_pool_free(rl_attempt_pool *pool) {
     pool->slabs = slab->next;
     free(slab);
   }
-  pool->free = NULL;
-  pool->free_labelled = NULL;
+  pool->free[false] = pool->free[true] = NULL;
 }
 
 const char *rl_attempt_token(const rl_attempt *attempt) {

@@ -92,8 +92,7 @@ struct rl_attempt_slab {
 };
 
 typedef struct rl_attempt_pool {
-  rl_list *free;
-  rl_list *free_labelled; /* with room for a label */
+  rl_list *free[2]; /* without and with room for a label */
   rl_attempt_slab *slabs;
   size_t live; /* attempts with a reference */
 } rl_attempt_pool;
