@@ -39,9 +39,8 @@ describe("redlock.fake_table", function()
   it("has_the_methods_of_the_library", function()
     local real, other = redlock.new({ "a" }), fake.new({ "a" })
     for noun, pair in pairs { client = { real, other }, lock = { real:new_lock("r"), other:new_lock("r") } } do
-      for name in pairs(core[noun .. "_methods"]) do
-        local found = type(pair[2][name])
-        assert.are.equal(type(pair[1][name]), found, noun .. ":" .. name)
+      for name in pairs(debug.getmetatable(pair[1]).__index) do
+        assert.are.equal("function", type(pair[2][name]), noun .. ":" .. name)
       end
     end
   end)

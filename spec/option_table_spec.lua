@@ -367,3 +367,32 @@ describe("the statistics", function()
     assert.are.equal("", difference(set_of(figures.FAMILIES), rows))
   end)
 end)
+
+describe("the methods", function()
+  local client = require("redlock").new({ "127.0.0.1:1" })
+  local of = { client = client, lock = client:new_lock("r") }
+
+  local function methods(noun)
+    local set = {}
+    for name in pairs(debug.getmetatable(of[noun]).__index) do set[name] = true end
+    set.lock = nil -- It raises an error that names new_lock().
+    return set
+  end
+
+  for noun in pairs(of) do
+    it("of a " .. noun .. " in types.lua", function()
+      local in_nginx = { hand_over = true }
+      local found = names_in("lua/redlock/types.lua", "\nfunction client:", "\n---@class redlock.Pages",
+        "\nfunction " .. noun .. ":([%w_]+)")
+      for name in pairs(in_nginx) do found[name] = nil end
+      assert.are.equal("", difference(methods(noun), found))
+    end)
+
+    it("of a " .. noun .. " in docs/lua.md", function()
+      local page = read("docs/lua.md")
+      for name in pairs(methods(noun)) do
+        assert.is_truthy(page:find(":" .. name .. "(", 1, true), noun .. ":" .. name)
+      end
+    end)
+  end
+end)

@@ -241,10 +241,11 @@ describe("wrong arguments", function()
     misuse("lock:extend() needs a lock before the colon, got a redlock client", function() lock.extend(client) end)
     misuse("lock:extend() needs a lock before the colon, got a userdata", function() lock.extend(io.stdout) end)
     misuse("resource must be a string, got a redlock client", function() client:inspect(client) end)
-    for _, name in ipairs { "acquire", "extend", "release", "remaining", "is_held", "margin", "resource", "token",
-      "ttl", "votes", "result", "cancel" } do
-      misuse("lock:" .. name .. "() needs a lock before the colon, got nil", function() lock[name]() end)
-      misuse("lock:" .. name .. "() needs a lock before the colon, got a table", function() lock[name]({}) end)
+    for name in pairs(debug.getmetatable(lock).__index) do
+      local argument = name == "start" and "acquire" or nil
+      local needs = "lock:" .. name .. "() needs a lock before the colon, got "
+      misuse(needs .. "nil", function() lock[name](nil, argument) end)
+      misuse(needs .. "a table", function() lock[name]({}, argument) end)
     end
   end)
 
