@@ -20,7 +20,7 @@ int rl_lua_credentials_later(redlock_client *client, size_t node, redlock_creden
                              void *data) {
   (void)credentials;
   (void)data;
-  client->asks |= (uint32_t)1 << node;
+  client->wants_credentials |= (uint32_t)1 << node;
   return REDLOCK_PENDING;
 }
 
@@ -39,7 +39,7 @@ bool rl_lua_credentials_wanted(redlock_client *client) {
   if (client->settings.credentials != rl_lua_credentials_later)
     return false;
   rl_client_enter(client);
-  wanted = client->asks != 0 && !client->asking && !client->asked_by_driver;
+  wanted = client->wants_credentials != 0 && !client->asking && !client->asked_by_driver;
   rl_client_leave(client);
   return wanted;
 }
@@ -52,9 +52,9 @@ bool rl_lua_credentials_take(redlock_client *client, unsigned from, unsigned *no
   rl_client_enter(client);
   for (unsigned i = from; i < client->core.node_count && !found; i++) {
     uint32_t bit = (uint32_t)1 << i;
-    if ((client->asks & bit) == 0)
+    if ((client->wants_credentials & bit) == 0)
       continue;
-    client->asks &= ~bit;
+    client->wants_credentials &= ~bit;
     found = rl_credentials_are_awaited(client, i, &connection);
     *node = i;
     *name = client->core.nodes[i]->address.name;

@@ -85,7 +85,7 @@ int rl_core_init(rl_core *core, const void *prefix, size_t prefix_length) {
   rl_options_default(&core->options);
   rl_list_init(&core->locks);
   rl_list_init(&core->ended);
-  rl_list_init(&core->waited);
+  rl_list_init(&core->ended_awaited);
   rl_outbox_init(core);
   if (prefix_length > 0) {
     core->prefix = malloc(prefix_length);

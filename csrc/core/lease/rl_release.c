@@ -458,7 +458,7 @@ static void rl_release_settle_released(rl_lock *lock, redlock_time now_us, const
 }
 
 /* REL-2 */
-static void rl_release_ask(rl_lock *lock, redlock_time now_us) {
+static void rl_release_send_to_all(rl_lock *lock, redlock_time now_us) {
   rl_core *core = lock->core;
   rl_attempt *attempt = lock->attempt;
   attempt->delayed = 0;
@@ -550,7 +550,7 @@ static bool rl_release_resend(rl_node *node, redlock_time now_us, const rl_outst
 
 const rl_steps rl_release_steps = {
     .send_again = rl_release_resend,
-    .ask = rl_release_ask,
+    .send_to_all = rl_release_send_to_all,
     .node_up = rl_release_node_up,
     .decide = rl_release_decide,
 };

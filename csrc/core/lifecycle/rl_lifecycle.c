@@ -112,8 +112,9 @@ void rl_lifecycle_ended(rl_lock *lock, redlock_time now_us, int result) {
   if (lock->operation == RL_OPERATION_ACQUIRE && lock->attempt != NULL) {
     rl_lock_drop_custom_token(lock, now_us);
   }
-  if (lock->notify) {
-    rl_list_append(lock->waited != 0 ? &lock->core->waited : &lock->core->ended, &lock->queue);
+  if (lock->reports_end) {
+    rl_list_append(lock->caller_number != 0 ? &lock->core->ended_awaited : &lock->core->ended,
+                   &lock->queue);
   }
   if (lock->renewal != NULL || rl_reentry_of(lock) != NULL) {
     rl_renew_ended(lock, now_us);
@@ -467,7 +468,7 @@ int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, 
 /* The caller of a fire-and-forget release wants its result: lets the lock report its end. */
 static int rl_lock_take_up(rl_lock *lock, bool notify) {
   lock->abandoned = false;
-  lock->notify = notify;
+  lock->reports_end = notify;
   if (notify && !rl_lock_is_busy(lock)) {
     rl_list_append(&lock->core->ended, &lock->queue);
   }
@@ -545,7 +546,7 @@ int rl_lock_release_send(rl_lock *lock, redlock_time now_us) {
 }
 
 void rl_lock_report_end(rl_lock *lock) {
-  lock->notify = lock->notify || rl_lock_is_busy(lock);
+  lock->reports_end = lock->reports_end || rl_lock_is_busy(lock);
 }
 
 /* ------------------------------------------------------------------------------------- asking */

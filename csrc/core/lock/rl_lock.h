@@ -45,7 +45,7 @@ typedef enum rl_phase {
   RL_PHASE_QUEUED     /* behind the head of its wait list (rl_waitlist.h) */
 } rl_phase;
 
-#define RL_LOCK_WAITED_MAX 32767u /* threads in a blocking call at once */
+#define RL_LOCK_CALLERS_MAX 32767u /* threads in a blocking call at once */
 
 typedef struct rl_lock rl_lock;
 
@@ -90,17 +90,17 @@ struct rl_lock {
   redlock_duration ttl_us;   /* of this operation */
   rl_operation operation : 4;
   rl_phase phase : 3;
-  bool notify : 1;        /* the lock is appended to core->ended or core->waited at the end */
-  bool had_expired : 1;   /* release: the lease had expired before */
-  bool repeated : 1;      /* release: repeats a release that was not confirmed */
-  bool abandoned : 1;     /* fire-and-forget: no caller waits for the result */
-  bool extended : 1;      /* a majority has confirmed the extend of this round in time */
-  bool lost : 1;          /* the lease was lost, and no release or acquire followed */
-  bool has_options : 1;   /* its own options are behind the votes */
+  bool reports_end : 1; /* the lock is appended to core->ended or core->ended_awaited at the end */
+  bool had_expired : 1; /* release: the lease had expired before */
+  bool repeated : 1;    /* release: repeats a release that was not confirmed */
+  bool abandoned : 1;   /* fire-and-forget: no caller waits for the result */
+  bool extended : 1;    /* a majority has confirmed the extend of this round in time */
+  bool lost : 1;        /* the lease was lost, and no release or acquire followed */
+  bool has_options : 1; /* its own options are behind the votes */
   bool renewal_apart : 1; /* |renewal| has an allocation of its own */
   bool automatic : 1;     /* automatic extend; |renewal| has the result of the last operation */
   bool has_refused : 1;   /* the operation was refused for |refused| */
-  unsigned waited : 15;   /* number of the waiting thread in the driver; 0 for none */
+  unsigned caller_number : 15; /* number of the waiting thread in the driver; 0 for none */
   rl_quorum quorum;
   bool limited : 1;            /* acquire: retry_count limits the time, too (rl_pause_limit()) */
   bool has_waited : 1;         /* acquire: it had to wait for an attempt */
@@ -173,7 +173,7 @@ typedef struct rl_core {
   rl_list locks;
   rl_pacer pacer;
   rl_list ended;
-  rl_list waited; /* ended locks for which a thread waits */
+  rl_list ended_awaited; /* ended locks for which a thread waits */
   rl_timers timers;
   rl_attempt_pool attempts;
   void *prefix;

@@ -67,7 +67,7 @@ void rl_lock_begin_send(rl_lock *lock, rl_operation operation, redlock_time now_
                         redlock_time budget_ends_us, bool notify) {
   assert(!rl_lock_is_in_flight(lock));
   lock->operation = operation;
-  lock->notify = notify;
+  lock->reports_end = notify;
   rl_lock_set_result(lock, REDLOCK_PENDING);
   lock->has_refused = false;
   lock->limited = false;

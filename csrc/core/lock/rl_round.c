@@ -350,8 +350,8 @@ void rl_round_start(rl_lock *lock, redlock_time now_us) {
   assert(lock->phase == RL_PHASE_SEND);
   rl_round_begin(lock, now_us);
   rl_round_shorten_delays(lock, now_us);
-  if (steps->ask != NULL) {
-    steps->ask(lock, now_us);
+  if (steps->send_to_all != NULL) {
+    steps->send_to_all(lock, now_us);
   } else {
     for (unsigned i = 0; i < core->node_count; i++) {
       rl_round_ask(lock, now_us, core->nodes[i]);

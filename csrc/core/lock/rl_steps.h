@@ -70,7 +70,7 @@ typedef struct rl_steps {
   bool (*note)(rl_core *core, redlock_time now_us, rl_answer *answer);
 
   /* Replace |send|: ask all nodes; and act on an awaited node that is connected now. */
-  void (*ask)(rl_lock *lock, redlock_time now_us);
+  void (*send_to_all)(rl_lock *lock, redlock_time now_us);
   void (*node_up)(rl_lock *lock, redlock_time now_us, const rl_node *node);
 
   /* Acts on the votes as soon as they are decisive. Never NULL. */

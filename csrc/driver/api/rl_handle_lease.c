@@ -56,8 +56,8 @@ int redlock_lock_release_send(redlock_lock *lock) {
   redlock_client *client = rl_client_of(lock);
   rl_client_enter(client);
   redlock_time now_us = redlock_now();
-  int error = rl_lock_of(lock)->waited != 0 ? REDLOCK_E_BUSY
-                                            : rl_lock_release_send(rl_lock_of(lock), now_us);
+  int error = rl_lock_of(lock)->caller_number != 0 ? REDLOCK_E_BUSY
+                                                   : rl_lock_release_send(rl_lock_of(lock), now_us);
   if (error == REDLOCK_OK) {
     /* It can only lack entropy, which a release does not need. */
     (void)rl_turn_start(client, now_us);

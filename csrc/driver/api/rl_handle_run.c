@@ -79,7 +79,7 @@ static int rl_handle_block(redlock_lock *lock) {
 }
 
 bool rl_handle_may_begin(redlock_lock *lock) {
-  if (rl_lock_of(lock)->waited != 0) {
+  if (rl_lock_of(lock)->caller_number != 0) {
     return false;
   }
   rl_handle_take_back(lock);
@@ -268,7 +268,7 @@ int rl_handle_begin(redlock_lock *lock) {
 
 /* Returns true if the caller is Lua code that has to supply credentials. */
 static bool rl_handle_asks(const redlock_client *client) {
-  return client->asks != 0 && !client->asking && !client->asked_by_driver;
+  return client->wants_credentials != 0 && !client->asking && !client->asked_by_driver;
 }
 
 int rl_handle_go_on(redlock_lock *lock, redlock_duration patience_us) {

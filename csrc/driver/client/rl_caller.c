@@ -89,7 +89,7 @@
 /* ------------------------------------------------------------------------------------ callers */
 
 rl_caller *rl_caller_of(const redlock_lock *lock) {
-  unsigned number = rl_lock_of(lock)->waited;
+  unsigned number = rl_lock_of(lock)->caller_number;
   return number == 0 ? NULL : rl_client_of(lock)->callers.all[number - 1];
 }
 
@@ -105,7 +105,7 @@ rl_caller *rl_caller_begin(redlock_client *client, redlock_lock *lock) {
   self->in_use = true;
   self->wakeups = atomic_load(&callers->wakeups);
   if (lock != NULL) {
-    rl_lock_of(lock)->waited = self->number & RL_LOCK_WAITED_MAX;
+    rl_lock_of(lock)->caller_number = self->number & RL_LOCK_CALLERS_MAX;
   } else {
     rl_caller_check_each_turn(client, self);
   }
@@ -134,7 +134,7 @@ void rl_caller_end(redlock_client *client, rl_caller *self) {
     return; /* This is a child that was forked during the call. */
   }
   if (self->lock != NULL) {
-    rl_lock_of(self->lock)->waited = 0;
+    rl_lock_of(self->lock)->caller_number = 0;
   }
   rl_caller_yield_poll(client, self);
   client->callers.turn_checkers -= self->each_turn;
@@ -153,7 +153,7 @@ void rl_caller_yield_poll(redlock_client *client, rl_caller *self) {
 /* Returns the first unsent acquire with a caller, or NULL. */
 static rl_lock *rl_caller_first_unsent(const redlock_client *client) {
   rl_lock *lock = rl_lock_queue_first(&client->core.pacer.acquires);
-  while (lock != NULL && lock->waited == 0) {
+  while (lock != NULL && lock->caller_number == 0) {
     lock = rl_lock_queue_next(&client->core.pacer.acquires, lock);
   }
   return lock;
@@ -247,8 +247,8 @@ static void rl_caller_choose_posts(rl_callers *callers, rl_caller_posts *posts) 
 /* THR-3. Wakes the callers that the changes under the mutex concern. */
 static void rl_caller_wake_concerned(redlock_client *client) {
   rl_callers *callers = &client->callers;
-  while (rl_lock_queue_first(&client->core.waited) != NULL) {
-    rl_lock *lock = rl_lock_queue_first(&client->core.waited);
+  while (rl_lock_queue_first(&client->core.ended_awaited) != NULL) {
+    rl_lock *lock = rl_lock_queue_first(&client->core.ended_awaited);
     rl_caller *caller = rl_caller_of(rl_handle_of(lock));
     rl_list_remove(&lock->queue);
     if (caller != NULL) {

@@ -12,7 +12,7 @@
 
 /*
  * Begins a blocking call on |lock|, or with NULL on the client; rl_caller_end() ends the call.
- * Returns NULL if out of memory, or if RL_LOCK_WAITED_MAX threads are in such calls.
+ * Returns NULL if out of memory, or if RL_LOCK_CALLERS_MAX threads are in such calls.
  */
 rl_caller *rl_caller_begin(redlock_client *client, redlock_lock *lock);
 void rl_caller_end(redlock_client *client, rl_caller *self);

@@ -71,7 +71,7 @@ rl_caller *rl_callers_take_spare(rl_callers *callers) {
     rl_list_remove(&caller->list);
     return caller;
   }
-  if (callers->count == RL_LOCK_WAITED_MAX || !rl_callers_reserve(callers)) {
+  if (callers->count == RL_LOCK_CALLERS_MAX || !rl_callers_reserve(callers)) {
     return NULL;
   }
   caller = calloc(1, sizeof *caller);

@@ -85,7 +85,7 @@ static inline rl_caller *rl_callers_first(const rl_list *list) {
 }
 
 /*
- * Returns a caller without a thread. NULL if out of memory, or if RL_LOCK_WAITED_MAX threads wait.
+ * Returns a caller without a thread. NULL if out of memory, or if RL_LOCK_CALLERS_MAX threads wait.
  */
 rl_caller *rl_callers_take_spare(rl_callers *callers);
 

@@ -24,9 +24,9 @@ void rl_client_check_fork(redlock_client *client) {
   client->watchdog.on_lost = NULL;
   client->watchdog.on_event = NULL;
   rl_eventfd_close(&client->watchdog.event);
-  client->asks = 0;
+  client->wants_credentials = 0;
   RL_LIST_EACH(&client->core.locks, lock, rl_lock, locks) {
-    lock->waited = 0;
+    lock->caller_number = 0;
   }
   rl_core_reset(&client->core);
   rl_core_reset_stats(&client->core);

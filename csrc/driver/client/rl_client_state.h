@@ -56,7 +56,7 @@ struct redlock_client {
   redlock_time processed_us;   /* time of the last turn */
   redlock_client *linger_next; /* in an rl_linger */
   bool lingering;
-  uint32_t asks;              /* nodes for which Lua code must supply credentials ... */
+  uint32_t wants_credentials; /* nodes for which Lua code must supply credentials ... */
   bool asking;                /* ... and does so now ... */
   bool asked_by_driver;       /* ... when its driver asks, not during a call */
   bool has_on_event;          /* Lua code receives events, where it would receive losses */

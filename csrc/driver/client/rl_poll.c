@@ -46,7 +46,7 @@ static bool rl_poll_has_news(const redlock_client *client) {
 }
 
 redlock_time rl_poll_process_deadline(const redlock_client *client) {
-  if (client->asks != 0 && !client->asking) {
+  if (client->wants_credentials != 0 && !client->asking) {
     return 0;
   }
   redlock_time turn_us = client->wake && rl_poll_has_news(client) ? 0 : rl_poll_deadline(client);

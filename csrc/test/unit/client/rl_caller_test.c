@@ -124,9 +124,9 @@ static redlock_lock *lock_without_server(void) {
 
 /* Returns how many threads can be in a call at once. */
 static unsigned begin_all(unsigned most) {
-  static rl_caller *callers[RL_LOCK_WAITED_MAX + 1];
+  static rl_caller *callers[RL_LOCK_CALLERS_MAX + 1];
   unsigned count = 0;
-  assert_true(most <= RL_LOCK_WAITED_MAX + 1);
+  assert_true(most <= RL_LOCK_CALLERS_MAX + 1);
   rl_client_enter(client);
   while (count < most && (callers[count] = rl_caller_begin(client, NULL)) != NULL) {
     count++;
@@ -159,7 +159,7 @@ TEST(four_threads_wait_without_memory_for_a_fifth) {
 }
 
 TEST(begin_refuses_more_threads_than_a_lock_can_number) {
-  assert_int_equal(begin_all(RL_LOCK_WAITED_MAX + 1), RL_LOCK_WAITED_MAX);
+  assert_int_equal(begin_all(RL_LOCK_CALLERS_MAX + 1), RL_LOCK_CALLERS_MAX);
 }
 
 /* As after a fork in a signal handler during a call. */
@@ -236,7 +236,7 @@ TEST(poller_is_woken_for_what_it_does_not_poll_for) {
   pass_through();
   assert_false(client->callers.event_is_set);
   rl_client_enter(client);
-  rl_lock_of(lock)->waited = 0;
+  rl_lock_of(lock)->caller_number = 0;
   rl_client_leave(client);
   assert_error(redlock_lock_acquire_start(lock, NULL), REDLOCK_OK);
   assert_true(client->callers.event_is_set); /* an earlier time */

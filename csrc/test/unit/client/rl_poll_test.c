@@ -534,11 +534,11 @@ TEST(pending_question_leaves_no_time_to_wait) {
   release(one);
   loop_rest(one, 200 * MS);
   assert_true(redlock_client_timeout(one->client) > 0);
-  one->client->asks = 1;
+  one->client->wants_credentials = 1;
   assert_true(redlock_client_timeout(one->client) == 0);
   one->client->asking = true;
   assert_true(redlock_client_timeout(one->client) > 0);
-  one->client->asks = 0;
+  one->client->wants_credentials = 0;
   one->client->asking = false;
 }
 
