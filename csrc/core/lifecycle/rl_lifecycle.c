@@ -427,9 +427,9 @@ int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *o
   return rl_lock_count_refusal(lock, RL_OPERATION_ACQUIRE, error);
 }
 
-static int rl_lock_begin_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us,
-                                bool notify) {
-  int error = rl_lock_check_begin(lock, now_us, RL_OPERATION_EXTEND);
+static int rl_lock_begin_on_lease(rl_lock *lock, redlock_time now_us, rl_operation operation,
+                                  redlock_duration ttl_us, bool notify) {
+  int error = rl_lock_check_begin(lock, now_us, operation);
   if (error != REDLOCK_OK) {
     return error;
   }
@@ -446,23 +446,23 @@ static int rl_lock_begin_extend(rl_lock *lock, redlock_time now_us, redlock_dura
     wrong = rl_guard_too_long(lock->core->guards, &current);
   }
   if (wrong != NULL) {
-    return rl_lock_refuse_argument(lock, RL_OPERATION_EXTEND, wrong);
+    return rl_lock_refuse_argument(lock, operation, wrong);
   }
   if (rl_ring_owner(lock)->lease == NULL) {
-    return rl_lock_refuse(lock, RL_OPERATION_EXTEND,
-                          lock->lost ? REDLOCK_E_LOST : REDLOCK_E_NOT_HELD);
+    return rl_lock_refuse(lock, operation, lock->lost ? REDLOCK_E_LOST : REDLOCK_E_NOT_HELD);
   }
   if (rl_ring_remaining(lock, now_us) == 0) {
-    return rl_lock_refuse(lock, RL_OPERATION_EXTEND, REDLOCK_E_EXPIRED);
+    return rl_lock_refuse(lock, operation, REDLOCK_E_EXPIRED);
   }
   rl_renew_stop(lock, now_us);
   lock->ttl_us = current.ttl_us;
-  return rl_lock_begin(lock, RL_OPERATION_EXTEND, now_us, REDLOCK_NEVER, false, notify);
+  return rl_lock_begin(lock, operation, now_us, REDLOCK_NEVER, false, notify);
 }
 
-int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, bool notify) {
-  int error = rl_lock_begin_extend(lock, now_us, ttl_us, notify);
-  return rl_lock_count_refusal(lock, RL_OPERATION_EXTEND, error);
+int rl_lock_on_lease(rl_lock *lock, redlock_time now_us, rl_operation operation,
+                     redlock_duration ttl_us, bool notify) {
+  int error = rl_lock_begin_on_lease(lock, now_us, operation, ttl_us, notify);
+  return rl_lock_count_refusal(lock, operation, error);
 }
 
 /* The caller of a fire-and-forget release wants its result: lets the lock report its end. */

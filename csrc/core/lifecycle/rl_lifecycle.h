@@ -36,7 +36,14 @@ void rl_lock_free(rl_lock *lock, redlock_time now_us);
 int rl_lock_acquire(rl_lock *lock, redlock_time now_us, const redlock_options *options,
                     bool notify);
 
-int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us, bool notify);
+/* Begins an operation that needs a lease that lasts (RL_HOLDS). |ttl_us| is that of an extend. */
+int rl_lock_on_lease(rl_lock *lock, redlock_time now_us, rl_operation operation,
+                     redlock_duration ttl_us, bool notify);
+
+static inline int rl_lock_extend(rl_lock *lock, redlock_time now_us, redlock_duration ttl_us,
+                                 bool notify) {
+  return rl_lock_on_lease(lock, now_us, RL_OPERATION_EXTEND, ttl_us, notify);
+}
 
 /* First ends an extend in flight; the caller of the extend gets no result. */
 int rl_lock_release(rl_lock *lock, redlock_time now_us, bool notify);

@@ -22,12 +22,12 @@ int rl_request_begin(rl_lock *lock, redlock_time now_us, const rl_request *reque
   switch (request->operation) {
   case RL_OPERATION_ACQUIRE:
     return rl_lock_acquire(lock, now_us, request->options, true);
-  case RL_OPERATION_EXTEND:
-    return rl_lock_extend(lock, now_us, request->ttl_us, true);
   case RL_OPERATION_RELEASE:
     return rl_lock_release(lock, now_us, true);
   default:
-    return rl_lock_ask(lock, now_us, request->operation, &request->question, true);
+    return rl_operation_has(request->operation, RL_HOLDS)
+               ? rl_lock_on_lease(lock, now_us, request->operation, request->ttl_us, true)
+               : rl_lock_ask(lock, now_us, request->operation, &request->question, true);
   }
 }
 
