@@ -142,6 +142,10 @@ describe("wrong arguments", function()
     misuse("options must be a table, got nan" .. units .. "{ ttl = 10000 } is a lease of 10 s",
       function() lock:acquire(0 / 0) end)
     misuse("options must be a table, got 30", function() lock:release(30) end)
+    misuse("with() takes a name, options and a function, got 30" .. units .. "{ ttl = 30000 } is a lease of 30 s",
+      function() client:with("r", 30, print) end)
+    misuse("lead() takes a name, options and a function, got 5000" .. units .. "{ ttl = 5000 } is a lease of 5 s",
+      function() client:lead("r", 5000, print) end)
     misuse("options must be a table, got a string", function() client:new_lock("r", "ttl") end)
     misuse("options must be a table, got a boolean", function() client:acquire("r", true) end)
   end)

@@ -413,18 +413,18 @@ local function unknown(name, known)
   return text .. (known.tls and hint_at_tls(name) or known.guard and hint_at_guard(name) or "")
 end
 
--- Returns the complaint about options that are no table. A number may be a ttl, in seconds if it is
--- small.
-local function no_table(given, known)
-  local text = "options must be a table, got " .. shown(given)
-  if type(given) ~= "number" or not known.ttl then return text end
+-- Returns what was given instead of options. A number may be a ttl, in seconds if it is small.
+local function no_options(given)
+  if type(given) ~= "number" then return shown(given) end
   local ttl = given >= 1000 and given or given >= 1 and given * 1000 or 10000
-  return ("%s; times are in milliseconds: { ttl = %.14g } is a lease of %.14g s"):format(text, ttl, ttl / 1000)
+  return ("%s; times are in milliseconds: { ttl = %.14g } is a lease of %.14g s"):format(shown(given), ttl, ttl / 1000)
 end
 
 -- Returns the complaint about the first wrong option, or nil.
 local function complaint(given, known)
-  if type(given) ~= "table" then return no_table(given, known) end
+  if type(given) ~= "table" then
+    return "options must be a table, got " .. (known.ttl and no_options or shown)(given)
+  end
   local name, wrong = first_wrong(given, known)
   if wrong then return "option '" .. name .. "' " .. wrong end
   if name ~= nil then return unknown(name, known) end
@@ -660,7 +660,7 @@ function options.section(level, first, second, ...)
     return nil, 1
   end
   if first ~= nil and type(first) ~= "table" then
-    error("redlock: with() takes a name, options and a function, got " .. shown(first), level + 1)
+    error("redlock: with() takes a name, options and a function, got " .. no_options(first), level + 1)
   elseif not callable(second) then
     error("redlock: with() needs a function to run, got " .. shown(second), level + 1)
   end
@@ -676,7 +676,7 @@ if options.inside_nginx() then of_leader.owner = "request" end
 function options.lead(level, first, second)
   if callable(first) and second == nil then first, second = nil, first end
   if first ~= nil and type(first) ~= "table" then
-    error("redlock: lead() takes a name, options and a function, got " .. shown(first), level + 1)
+    error("redlock: lead() takes a name, options and a function, got " .. no_options(first), level + 1)
   elseif not callable(second) then
     error("redlock: lead() needs a function to run, got " .. shown(second), level + 1)
   end
