@@ -35,9 +35,7 @@ bool rl_timers_reserve(rl_timers *timers, size_t count) {
 
 void rl_timers_free(rl_timers *timers) {
   free(timers->heap);
-  timers->heap = NULL;
-  timers->count = 0;
-  timers->capacity = 0;
+  *timers = (rl_timers){0};
 }
 
 static void rl_timers_put(rl_timers *timers, size_t index, rl_timers_entry *timer) {

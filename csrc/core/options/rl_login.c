@@ -30,7 +30,7 @@ void rl_login_wipe(rl_login *login) {
 }
 
 char *rl_login_copy(const void *bytes, size_t length) {
-  char *copy = malloc(length + 1);
+  char *copy = bytes != NULL ? malloc(length + 1) : NULL;
   if (copy != NULL) {
     memcpy(copy, bytes, length);
     copy[length] = '\0';
@@ -44,13 +44,9 @@ int rl_login_supply(rl_login *login, const char *username, const void *password,
     return REDLOCK_E_INVALID;
   }
   rl_login_wipe(login);
-  if (username != NULL) {
-    login->username = rl_login_copy(username, strlen(username));
-  }
-  if (password != NULL) {
-    login->password = rl_login_copy(password, length);
-    login->password_length = length;
-  }
+  login->username = rl_login_copy(username, username != NULL ? strlen(username) : 0);
+  login->password = rl_login_copy(password, length);
+  login->password_length = password != NULL ? length : 0;
   if ((username != NULL && login->username == NULL) ||
       (password != NULL && login->password == NULL)) {
     rl_login_wipe(login);

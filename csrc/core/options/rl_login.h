@@ -26,7 +26,7 @@ int rl_login_supply(rl_login *login, const char *username, const void *password,
 /* Overwrites and frees the login. */
 void rl_login_wipe(rl_login *login);
 
-/* Returns a copy with a NUL, which the caller frees; NULL if out of memory. */
+/* Returns a copy with a NUL, which the caller frees; NULL for NULL, or if out of memory. */
 char *rl_login_copy(const void *bytes, size_t length);
 
 /* Overwrites memory, even if no code reads it afterwards. */

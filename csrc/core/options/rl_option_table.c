@@ -67,14 +67,9 @@ const rl_option_table rl_options_of_client = {
 const rl_option_table rl_options_of_node = {RL_OPTION_TABLE(rl_option_node_rows, redlock_node)};
 
 const char *rl_option_kind_name(rl_option_kind kind) {
-  switch (kind) {
-#define RL_OPTION_KIND_NAME(value, name, type)                                                     \
-  case RL_OPTION_##value:                                                                          \
-    return #name;
-    RL_OPTION_KINDS(RL_OPTION_KIND_NAME)
-  default:
-    return "unknown";
-  }
+#define RL_OPTION_KIND_NAME(value, name, type) #name,
+  static const char *const names[] = {RL_OPTION_KINDS(RL_OPTION_KIND_NAME)};
+  return names[kind];
 }
 
 static bool rl_option_is_zero(const void *memory, size_t length) {
@@ -217,7 +212,7 @@ static char *rl_option_copy_bytes(const rl_option *row, const void *of) {
   if (from != NULL && row->kind != RL_OPTION_BYTES && length == 0) {
     length = strlen(from);
   }
-  return from == NULL ? NULL : rl_login_copy(from, length);
+  return rl_login_copy(from, length);
 }
 
 bool rl_option_copy(const rl_option_table *table, void *copy, const void *of) {

@@ -189,14 +189,13 @@ void rl_ticket_request_enqueue(rl_notify_state *notify, rl_ticket *ticket, uint3
 
 /* Returns the rl_command_enqueue of the next ENQUEUE to the node. */
 static unsigned rl_ticket_mode(const rl_ticket *ticket, unsigned node) {
-  if ((ticket->outranked >> node & 1) != 0 &&
-      ticket->at[node].position > RL_COMMAND_ENQUEUE_EVICT) {
-    return ticket->at[node].position;
+  unsigned position = ticket->at[node].position;
+  if ((ticket->outranked >> node & 1) != 0) {
+    return position > RL_COMMAND_ENQUEUE_EVICT ? position : RL_COMMAND_ENQUEUE_EVICT;
   }
-  return (ticket->outranked >> node & 1) != 0  ? RL_COMMAND_ENQUEUE_EVICT
-         : (ticket->enqueued >> node & 1) != 0 ? RL_COMMAND_ENQUEUE_CHECK
-         : ticket->appends                     ? RL_COMMAND_ENQUEUE_APPEND
-                                               : RL_COMMAND_ENQUEUE_NEW;
+  return (ticket->enqueued >> node & 1) != 0 ? RL_COMMAND_ENQUEUE_CHECK
+         : ticket->appends                   ? RL_COMMAND_ENQUEUE_APPEND
+                                             : RL_COMMAND_ENQUEUE_NEW;
 }
 
 static void rl_ticket_dequeue(rl_link *link, redlock_time now_us, const rl_ticket *ticket,

@@ -93,18 +93,13 @@ bool rl_command_set(rl_buffer *buffer, const rl_command_key *key, uint64_t ttl_m
 }
 
 bool rl_command_set_if(rl_buffer *buffer, const rl_command_key *key, uint64_t ttl_ms) {
-  size_t bound = key->key_length + 2 * key->token_length + 9 * RL_COMMAND_FRAME;
-  char *out = rl_buffer_reserve(buffer, bound, true);
-  if (out == NULL) {
-    return false;
-  }
-  out = RL_COMMAND_RAW(out, "*7\r\n$3\r\nSET\r\n");
-  out = rl_command_argument(out, key->key, key->key_length);
-  out = rl_command_argument(out, key->token, key->token_length);
-  out = RL_COMMAND_RAW(out, "$4\r\nIFEQ\r\n");
-  out = rl_command_argument(out, key->token, key->token_length);
-  out = RL_COMMAND_RAW(out, "$2\r\nPX\r\n");
-  return rl_command_finish(buffer, rl_command_number(out, ttl_ms));
+  char digits[RL_COMMAND_DIGITS], *end = digits + sizeof digits;
+  const char *first = rl_command_digits(end, ttl_ms);
+  const rl_command_bytes token = {key->token, key->token_length};
+  const rl_command_bytes arguments[] = {
+      rl_command_word("SET"), {key->key, key->key_length},   token, rl_command_word("IFEQ"), token,
+      rl_command_word("PX"),  {first, (size_t)(end - first)}};
+  return rl_command_arguments(buffer, arguments, 7);
 }
 
 bool rl_command_delete_if(rl_buffer *buffer, const rl_command_key *key, bool delex, bool grow) {
