@@ -39,7 +39,7 @@ static bool cli_handover_pending(redlock_lock *lock) {
 static void cli_handover_settle(cli_loop *loop, redlock_lock *lock) {
   redlock_time until_us = redlock_now() + CLI_HANDOVER_PATIENCE_US;
   while (cli_handover_pending(lock) && redlock_now() < until_us) {
-    (void)cli_loop_turn(loop, until_us);
+    (void)cli_loop_turn(loop, until_us, NULL, 0);
   }
 }
 

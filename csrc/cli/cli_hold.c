@@ -96,7 +96,7 @@ static int cli_hold_turn(void *context, cli_loop *loop, redlock_time until_us) {
   bool look = cli_hold_is_background(hold) || hold->ctdb;
   redlock_time look_us = redlock_now() + CLI_HOLD_LOOK_US;
   int number =
-      cli_loop_turn_with(loop, look && look_us < until_us ? look_us : until_us, &hold->input, 1);
+      cli_loop_turn(loop, look && look_us < until_us ? look_us : until_us, &hold->input, 1);
   /* The kernel gives orphans to another process. */
   bool ended = hold->ctdb ? getppid() != hold->parent : cli_hold_input_ended(hold);
   return number != 0 ? number : ended ? CLI_TURN_END : 0;

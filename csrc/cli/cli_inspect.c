@@ -50,7 +50,7 @@ void cli_put_holder(FILE *out, const redlock_holder_info *holder) {
 int cli_pause(cli_loop *loop, redlock_time until_us) {
   struct pollfd output = {.fd = STDOUT_FILENO};
   while (redlock_now() < until_us) {
-    int number = cli_loop_turn_with(loop, until_us, &output, 1);
+    int number = cli_loop_turn(loop, until_us, &output, 1);
     if (number != 0) {
       return CLI_SIGNAL + number;
     }

@@ -113,7 +113,7 @@ static void cli_lead_check(cli_lead_nodes *nodes, redlock_client *client) {
 static int cli_lead_turn(void *context, cli_loop *loop, redlock_time until_us) {
   cli_lead_nodes *nodes = context;
   redlock_time due_us = nodes->check_us < until_us ? nodes->check_us : until_us;
-  int number = cli_loop_turn(loop, due_us);
+  int number = cli_loop_turn(loop, due_us, NULL, 0);
   redlock_time now_us = redlock_now();
   cli_lead_note_votes(nodes);
   if (now_us >= nodes->check_us) {

@@ -80,11 +80,7 @@ static int cli_loop_timeout(redlock_client *client, redlock_time until_us) {
  * Waits for the client's descriptor: unlike the timeout of poll(), it also ends the wait after a
  * suspend.
  */
-int cli_loop_turn(cli_loop *loop, redlock_time until_us) {
-  return cli_loop_turn_with(loop, until_us, NULL, 0);
-}
-
-int cli_loop_turn_with(cli_loop *loop, redlock_time until_us, struct pollfd *more, size_t count) {
+int cli_loop_turn(cli_loop *loop, redlock_time until_us, struct pollfd *more, size_t count) {
   struct pollfd fds[2 * REDLOCK_NODES_MAX + 1] = {{.fd = loop->signals, .events = POLLIN}};
   struct pollfd *own = fds + 1 + count;
   if (count > 0) {

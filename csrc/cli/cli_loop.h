@@ -29,12 +29,9 @@ typedef struct cli_loop {
 bool cli_loop_open(cli_loop *loop, redlock_client *client);
 
 /*
- * Processes the client once, waiting until |until_us| at most. Returns a signal, or 0, also for
- * SIGCHLD.
+ * Processes the client once, waiting until |until_us| at most. Events of the |count| descriptors
+ * |more|, at most REDLOCK_NODES_MAX, also end the wait. Returns a signal, or 0, also for SIGCHLD.
  */
-int cli_loop_turn(cli_loop *loop, redlock_time until_us);
-
-/* As cli_loop_turn(). Events of |more|, at most REDLOCK_NODES_MAX, also end the wait. */
-int cli_loop_turn_with(cli_loop *loop, redlock_time until_us, struct pollfd *more, size_t count);
+int cli_loop_turn(cli_loop *loop, redlock_time until_us, struct pollfd *more, size_t count);
 
 #endif

@@ -97,7 +97,7 @@ int cli_await(const cli_settings *settings, cli_loop *loop, redlock_lock *lock, 
     return cli_fail_lock(settings, lock, error);
   }
   while (redlock_lock_result(lock) == REDLOCK_PENDING) {
-    int number = cli_loop_turn(loop, REDLOCK_NEVER);
+    int number = cli_loop_turn(loop, REDLOCK_NEVER, NULL, 0);
     if (number != 0) {
       redlock_lock_cancel(lock);
       return CLI_SIGNAL + number;

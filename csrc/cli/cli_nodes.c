@@ -98,7 +98,7 @@ static int cli_nodes_turn(cli_nodes_run *run) {
     run->polls[i] = (struct pollfd){.fd = fd, .events = POLLIN};
     until_us = fd < 0 ? redlock_now() + 10 * REDLOCK_MILLISECONDS : until_us;
   }
-  int number = cli_loop_turn_with(run->loop, until_us, run->polls, run->count);
+  int number = cli_loop_turn(run->loop, until_us, run->polls, run->count);
   for (size_t i = 0; i < run->count; i++) {
     (void)redlock_client_process(run->probes[i].client, NULL, 0);
     while (redlock_client_next_ended(run->probes[i].client) != NULL) {

@@ -94,6 +94,7 @@ int cli_run_start(cli_run_state *run, const cli_settings *settings, cli_loop *lo
                          .lock = lock,
                          .kill_us = REDLOCK_NEVER,
                          .pass_us = REDLOCK_NEVER,
+                         .check_us = REDLOCK_NEVER,
                          .command = {.loop = loop,
                                      .line = &settings->line,
                                      .deadline_us = redlock_now() + redlock_lock_remaining(lock),
@@ -120,7 +121,7 @@ int cli_run_start(cli_run_state *run, const cli_settings *settings, cli_loop *lo
 
 static void cli_run_check(cli_run_state *run, redlock_time now_us) {
   redlock_duration ttl_us = redlock_lock_ttl(run->lock);
-  if (run->settings->options.hold_at_least_us == 0 || now_us < run->check_us) {
+  if (now_us < run->check_us) {
     return;
   }
   run->check_us = now_us + ttl_us / 3;
@@ -251,8 +252,7 @@ static redlock_time cli_run_due(const cli_run_state *run, redlock_time now_us) {
       due_us = cli_run_earlier(due_us, now_us + CLI_RUN_KILL_US);
     }
   }
-  return run->settings->options.hold_at_least_us != 0 ? cli_run_earlier(due_us, run->check_us)
-                                                      : due_us;
+  return cli_run_earlier(due_us, run->check_us);
 }
 
 /* RUN-6. Returns the exit status for a command that has ended with |status|. */
@@ -268,14 +268,16 @@ static int cli_run_end(cli_run_state *run, int status) {
 
 int cli_run_wait(cli_run_state *run) {
   redlock_time now_us = redlock_now();
-  run->check_us = now_us + redlock_lock_ttl(run->lock) / 3;
+  if (run->settings->options.hold_at_least_us != 0) {
+    run->check_us = now_us + redlock_lock_ttl(run->lock) / 3;
+  }
   cli_keep_open(&run->keep, run->settings, run->lock);
   cli_command_reap(&run->command);
   while (cli_run_goes_on(run, now_us)) {
     redlock_time due_us = cli_run_due(run, now_us);
     due_us = cli_run_earlier(due_us, cli_run_strict(run, now_us));
     cli_run_kill(run, now_us);
-    int number = cli_loop_turn(run->loop, due_us);
+    int number = cli_loop_turn(run->loop, due_us, NULL, 0);
     now_us = redlock_now();
     cli_command_reap(&run->command); /* may find the canary dead */
     cli_run_take_signal(run, number, now_us);

@@ -19,7 +19,7 @@ typedef struct cli_run_state {
   redlock_lock *lock;
   cli_command command;
   cli_keep keep;           /* RUN-4: the reason of a warning */
-  redlock_time check_us;   /* time of the next extend of RUN-3 */
+  redlock_time check_us;   /* time of the next extend of RUN-3; REDLOCK_NEVER */
   uint64_t signals;        /* bits of those to be passed on at |pass_us| */
   uint64_t came;           /* bits of all that have come */
   uint64_t came_late;      /* bits of those that have come after |stopping| */

@@ -139,7 +139,8 @@ static int cli_take_wait(const cli_settings *settings, cli_holder *holder, cli_l
                          redlock_lock *lock, cli_turn *turn, void *context) {
   while (redlock_lock_result(lock) == REDLOCK_PENDING) {
     redlock_time until_us = cli_holder_turn(holder);
-    int number = turn != NULL ? turn(context, loop, until_us) : cli_loop_turn(loop, until_us);
+    int number =
+        turn != NULL ? turn(context, loop, until_us) : cli_loop_turn(loop, until_us, NULL, 0);
     if (number != 0) {
       redlock_lock_cancel(lock);
       return number == CLI_TURN_END ? 0 : CLI_SIGNAL + number;

@@ -206,7 +206,7 @@ typedef struct turns {
 static void *turn(void *argument) {
   turns *self = argument;
   while (redlock_lock_result(self->lock) == REDLOCK_PENDING) {
-    (void)cli_loop_turn(&self->loop, REDLOCK_NEVER);
+    (void)cli_loop_turn(&self->loop, REDLOCK_NEVER, NULL, 0);
   }
   return NULL;
 }
