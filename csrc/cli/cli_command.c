@@ -120,13 +120,19 @@ static void cli_command_outlive(const cli_command *command) {
   } while (living > 0 && kills < CLI_CANARY_KILLS);
 }
 
-/* CMD-4, in the canary. */
-static void cli_command_be_canary(const cli_command *command, int lifeline) {
+void cli_command_forbid_core(void) {
   static const struct rlimit none = {0, 0};
-  sigset_t fatal = command->loop->taken;
   (void)setrlimit(RLIMIT_CORE, &none);
 #ifdef __linux__
   (void)prctl(PR_SET_DUMPABLE, 0);
+#endif
+}
+
+/* CMD-4, in the canary. */
+static void cli_command_be_canary(const cli_command *command, int lifeline) {
+  sigset_t fatal = command->loop->taken;
+  cli_command_forbid_core();
+#ifdef __linux__
   (void)prctl(PR_SET_NAME, CLI_CANARY);
 #endif
   if (command->line->title_size >= sizeof CLI_CANARY) {

@@ -64,4 +64,7 @@ bool cli_command_shared_signal(cli_command *command);
 /* Ends the canary. */
 void cli_command_end(cli_command *command);
 
+/* Prevents a core dump of this process. */
+void cli_command_forbid_core(void);
+
 #endif

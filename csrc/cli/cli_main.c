@@ -13,12 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h> /* macOS has getentropy() here */
-#include <sys/resource.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 
+#include "cli_command.h"
 #include "cli_output.h"
 
 /* Bytes of a message; a pipe takes as many at once, so that lines of processes do not mix. */
@@ -242,12 +239,8 @@ static bool cli_fill_standard_descriptors(void) {
  * for PID 1.
  */
 static int cli_die(int number) {
-  static const struct rlimit none = {0, 0};
   sigset_t set;
-  (void)setrlimit(RLIMIT_CORE, &none); /* A core dump of ours says nothing. */
-#ifdef __linux__
-  (void)prctl(PR_SET_DUMPABLE, 0);
-#endif
+  cli_command_forbid_core(); /* A core dump of ours says nothing. */
   (void)fflush(NULL);
   (void)signal(number, SIG_DFL);
   (void)sigemptyset(&set);
