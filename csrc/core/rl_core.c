@@ -462,9 +462,15 @@ size_t rl_core_entropy_wanted(const rl_core *core) {
   return rl_pacer_entropy_wanted(core);
 }
 
+/* Returns when rl_core_send() is due. */
+static inline redlock_time rl_core_sends_at(const rl_core *core) {
+  return core->releases->again || rl_notify_has_news(core)
+             ? 0
+             : rl_time_min(rl_pacer_deadline(core), rl_backfill_deadline(core));
+}
+
 bool rl_core_wants_send(const rl_core *core) {
-  return rl_pacer_wanted(core) || core->releases->again || rl_backfill_wanted(core) ||
-         rl_notify_has_news(core);
+  return rl_core_sends_at(core) <= core->now_us;
 }
 
 void rl_core_send(rl_core *core, redlock_time now_us, const unsigned char *entropy,
@@ -497,13 +503,12 @@ void rl_core_output_sent(rl_core *core, unsigned connection, size_t length) {
 }
 
 redlock_time rl_core_deadline(const rl_core *core) {
-  if (rl_core_wants_send(core)) {
+  redlock_time deadline_us = rl_core_sends_at(core);
+  if (deadline_us <= core->now_us) {
     return 0;
   }
-  redlock_time deadline_us =
-      rl_time_min(rl_timers_next(&core->timers), core->releases->again_at_us);
-  deadline_us = rl_time_min(deadline_us, rl_pacer_deadline(core));
-  deadline_us = rl_time_min(deadline_us, rl_backfill_deadline(core));
+  deadline_us = rl_time_min(deadline_us, rl_timers_next(&core->timers));
+  deadline_us = rl_time_min(deadline_us, core->releases->again_at_us);
   deadline_us = rl_time_min(deadline_us, rl_subscribers_deadline(core));
   for (unsigned i = 0; i < core->node_count; i++) {
     const rl_node *node = core->nodes[i];

@@ -86,16 +86,12 @@ static void rl_backfill_node(rl_core *core, redlock_time now_us, rl_node *node) 
   }
 }
 
-bool rl_backfill_wanted(const rl_core *core) {
-  return core->backfills->due != 0 && core->backfills->at_us <= core->now_us;
-}
-
 redlock_time rl_backfill_deadline(const rl_core *core) {
   return core->backfills->due != 0 ? core->backfills->at_us : REDLOCK_NEVER;
 }
 
 void rl_backfill_continue(rl_core *core, redlock_time now_us) {
-  if (!rl_backfill_wanted(core)) {
+  if (rl_backfill_deadline(core) > core->now_us) {
     return;
   }
   core->backfills->at_us = rl_time_add(now_us, RL_BACKFILL_EVERY_US);

@@ -32,9 +32,6 @@ void rl_backfill_note_well(rl_core *core, rl_node *node);
  */
 bool rl_backfill_lock(rl_lock *lock, redlock_time now_us, rl_node *node);
 
-/* Returns true if a search is due. */
-bool rl_backfill_wanted(const rl_core *core);
-
 /* Returns the time of the next search; REDLOCK_NEVER if none is needed. */
 redlock_time rl_backfill_deadline(const rl_core *core);
 

@@ -119,13 +119,6 @@ void rl_pacer_give_up(rl_lock *lock, redlock_time now_us) {
   rl_lock_end(lock, now_us, REDLOCK_E_UNAVAILABLE);
 }
 
-bool rl_pacer_wanted(const rl_core *core) {
-  const rl_pacer *pacer = &core->pacer;
-  bool waiting = pacer->renewals.count > 0 || pacer->acquire_count > 0;
-  return (waiting && pacer->closed_until_us <= core->now_us) ||
-         rl_timers_next(&pacer->renewals) <= core->now_us;
-}
-
 size_t rl_pacer_entropy_wanted(const rl_core *core) {
   const rl_pacer *pacer = &core->pacer;
   unsigned count = pacer->closed_until_us <= core->now_us ? pacer->acquire_count : 0;

@@ -24,13 +24,13 @@
 /* Ends an operation whose budget expired before the in-flight limit allowed a round. */
 void rl_pacer_give_up(rl_lock *lock, redlock_time now_us);
 
-/* Returns true if rl_pacer_send() must be called: a round may begin now, or an operation is due. */
-bool rl_pacer_wanted(const rl_core *core);
-
 /* Returns the bytes of entropy that the rounds need. */
 size_t rl_pacer_entropy_wanted(const rl_core *core);
 
-/* Returns when rl_pacer_wanted() becomes true if no event comes before; REDLOCK_NEVER if never. */
+/*
+ * Returns when rl_pacer_send() must be called, unless an event comes before: when a round may begin,
+ * or an operation is due. REDLOCK_NEVER if nothing waits.
+ */
 redlock_time rl_pacer_deadline(const rl_core *core);
 
 /* Begins the rounds that the in-flight limit allows, and acquires as far as the entropy lasts. */
