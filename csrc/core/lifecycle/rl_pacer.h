@@ -28,8 +28,8 @@ void rl_pacer_give_up(rl_lock *lock, redlock_time now_us);
 size_t rl_pacer_entropy_wanted(const rl_core *core);
 
 /*
- * Returns when rl_pacer_send() must be called, unless an event comes before: when a round may begin,
- * or an operation is due. REDLOCK_NEVER if nothing waits.
+ * Returns when rl_pacer_send() must be called if no event comes before: when a round may begin, or
+ * an operation is due. REDLOCK_NEVER if nothing waits.
  */
 redlock_time rl_pacer_deadline(const rl_core *core);
 

@@ -5,8 +5,8 @@
  *
  * A node has one connection for commands, on which those of all operations are pipelined. A second
  * one receives notifications (rl_subscriber.h). Replies arrive in the order of the commands, so a
- * queue of outstanding commands identifies each reply. A reply for an attempt that has ended is read
- * and dropped.
+ * queue of outstanding commands identifies each reply. A reply for an attempt that has ended is
+ * read and dropped.
  */
 #ifndef RL_LINK_H
 #define RL_LINK_H
