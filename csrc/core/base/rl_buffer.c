@@ -1,8 +1,4 @@
-/*
- * A queue of bytes: the output that is not yet sent to a node.
- *
- * SPDX-License-Identifier: MIT
- */
+/* SPDX-License-Identifier: MIT */
 #include "base/rl_buffer.h"
 
 #include <assert.h>

@@ -1,8 +1,4 @@
-/*
- * A hash table whose entries are members of the found structs.
- *
- * SPDX-License-Identifier: MIT
- */
+/* SPDX-License-Identifier: MIT */
 #include "base/rl_hash.h"
 
 #include <stdlib.h>

@@ -1,8 +1,4 @@
-/*
- * Reasons why a node gave no vote: texts that locks share.
- *
- * SPDX-License-Identifier: MIT
- */
+/* SPDX-License-Identifier: MIT */
 #include "base/rl_reason.h"
 
 #include <assert.h>

@@ -1,8 +1,4 @@
-/*
- * SHA-1 (FIPS 180-4), which names the scripts on a node. No security depends on it.
- *
- * SPDX-License-Identifier: MIT
- */
+/* SPDX-License-Identifier: MIT */
 #include "base/rl_sha1.h"
 
 #include <stdint.h>

@@ -1,8 +1,4 @@
-/*
- * A heap of timers, the earliest first.
- *
- * SPDX-License-Identifier: MIT
- */
+/* SPDX-License-Identifier: MIT */
 #include "base/rl_timers.h"
 
 #include <assert.h>

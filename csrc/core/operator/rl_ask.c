@@ -1,8 +1,4 @@
-/*
- * Asking: an operation that asks every node once about a lock that the client does not hold.
- *
- * SPDX-License-Identifier: MIT
- */
+/* SPDX-License-Identifier: MIT */
 #include "operator/rl_ask.h"
 
 #include <stdlib.h>

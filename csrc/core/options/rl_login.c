@@ -1,8 +1,4 @@
-/*
- * The caller-supplied login of one connection.
- *
- * SPDX-License-Identifier: MIT
- */
+/* SPDX-License-Identifier: MIT */
 #include "options/rl_login.h"
 
 #include <stdlib.h>

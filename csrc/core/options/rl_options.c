@@ -1,8 +1,4 @@
-/*
- * Options of a lock: defaults, inheritance from client to lock to call, and derived values.
- *
- * SPDX-License-Identifier: MIT
- */
+/* SPDX-License-Identifier: MIT */
 #include "options/rl_options.h"
 
 #include <string.h>

@@ -1,8 +1,4 @@
-/*
- * Removes passwords and tokens from the errors of a node.
- *
- * SPDX-License-Identifier: MIT
- */
+/* SPDX-License-Identifier: MIT */
 #include "wire/rl_mask.h"
 
 #include <string.h>

@@ -1,8 +1,4 @@
-/*
- * The resources of a lock, one or several, and their keys on the nodes.
- *
- * SPDX-License-Identifier: MIT
- */
+/* SPDX-License-Identifier: MIT */
 #include "wire/rl_resource.h"
 
 #include <assert.h>
