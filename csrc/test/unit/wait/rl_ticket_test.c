@@ -5,6 +5,7 @@
  */
 #include "wait/rl_ticket.h"
 
+#include "wait/rl_report.h"
 #include "waiting_world.h"
 
 static const char SAME_LENGTH[] = "orders:43";
@@ -44,6 +45,28 @@ TEST(enqueue_names_the_notified_keys) {
   fake_turn(world);
   assert_string_equal(fake_answer(world, 0).notified, "");
   assert_int_equal(ticket->prompted, 0);
+}
+
+/* The memory behind the kept bytes of a message is no part of a key. */
+TEST(message_with_a_part_of_a_key_notifies_of_no_key) {
+  char name[RL_REPLY_BYTES_MAX - 1];
+  const redlock_resource names[] = {{KEY, strlen(KEY)}, {name, sizeof name}};
+  rl_reply reply;
+  fake_world *world = world_with_taken_key(3);
+  rl_ticket *ticket = wait_for_two(world);
+  rl_resource *own = ticket->base;
+  char id[9];
+  memset(name, 'f', sizeof name);
+  memset(&reply, 'f', sizeof reply);
+  (void)snprintf(id, sizeof id, "%08x", (unsigned)ticket->id);
+  memcpy(reply.bytes, id, 8);
+  reply.length = 8 + sizeof name;
+  ticket->base = rl_resource_new_many("", 0, names, 2);
+  rl_report_message(&world->core, 1, world->now_us, &reply);
+  assert_int_equal(ticket->places[1].notified, 0);
+  assert_int_equal(ticket->to_enqueue, 2);
+  rl_resource_unref(ticket->base);
+  ticket->base = own;
 }
 
 TEST(reservation_counts_until_the_next_query) {
