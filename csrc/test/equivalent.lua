@@ -159,7 +159,6 @@ return {
   -- csrc/core/node/rl_link.c
   { "rl_link_sent", "< to <=", why = "equal lengths are equal" },
   -- csrc/core/wait/rl_ticket.c
-  { "rl_ticket_take", "> to >=", 2, why = nothing },
   -- csrc/core/lock/rl_round.c
   { "rl_round_settle_uncounted", "< to <=", why = "the largest number is the largest number" },
   { "rl_round_unsettle", "&& to ||", why = "it is decided: nobody counts the failed any more" },
