@@ -159,7 +159,7 @@ static int cli_lead_term(const cli_settings *settings, cli_loop *loop, redlock_l
     return status == CLI_UNAVAILABLE ? -1 : status; /* The lease ended before the command began. */
   }
   status = cli_run_wait(&run);
-  if (!run.stopping || cli_command_signal(&run.command, 0) > 0) {
+  if (!run.stopping || cli_child_signal(&run.command, 0) > 0) {
     return status;
   }
   return cli_lead_signal(&run);

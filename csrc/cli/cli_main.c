@@ -15,7 +15,7 @@
 #include <sys/random.h> /* macOS has getentropy() here */
 #include <unistd.h>
 
-#include "cli_command.h"
+#include "cli_child.h"
 #include "cli_output.h"
 
 /* Bytes of a message; a pipe takes as many at once, so that lines of processes do not mix. */
@@ -240,7 +240,7 @@ static bool cli_fill_standard_descriptors(void) {
  */
 static int cli_die(int number) {
   sigset_t set;
-  cli_command_forbid_core(); /* A core dump of ours says nothing. */
+  cli_child_forbid_core(); /* A core dump of ours says nothing. */
   (void)fflush(NULL);
   (void)signal(number, SIG_DFL);
   (void)sigemptyset(&set);

@@ -14,7 +14,7 @@
 
 #define CLI_MARK "REDLOCK_RUN" /* the variable */
 #define CLI_MARK_SIZE 64
-#define CLI_CANARY "lock-canary" /* name of a canary, as in cli_command.h */
+#define CLI_CANARY "lock-canary" /* name of a canary, as in cli_child.h */
 
 /*
  * Sends |number| to the process |root| and to all descendants of this process that began no earlier

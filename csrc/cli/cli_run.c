@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #include "cli.h"
-#include "cli_command.h"
+#include "cli_child.h"
 #include "cli_run.h"
 
 /* Time that the sender of a signal has to signal each process of a group. */
@@ -101,7 +101,7 @@ int cli_run_start(cli_run_state *run, const cli_settings *settings, cli_loop *lo
                                      .death = cli_run_death(settings),
                                      .kill_after_us = settings->kill_after_us}};
   cli_processes_make_mark(run->command.mark);
-  int error = cli_run_set_environment(run) ? cli_command_start(&run->command) : ENOMEM;
+  int error = cli_run_set_environment(run) ? cli_child_start(&run->command) : ENOMEM;
   if (error == 0) {
     return -1;
   }
@@ -140,12 +140,12 @@ static void cli_run_stop(cli_run_state *run, redlock_time now_us) {
   }
   run->stopping = true;
   run->kill_us = now_us + run->settings->kill_after_us;
-  (void)cli_command_signal(&run->command, SIGTERM);
+  (void)cli_child_signal(&run->command, SIGTERM);
 }
 
 static void cli_run_kill(cli_run_state *run, redlock_time now_us) {
   if (run->stopping && now_us >= run->kill_us) {
-    size_t living = cli_command_signal(&run->command, SIGKILL);
+    size_t living = cli_child_signal(&run->command, SIGKILL);
     bool late = run->give_up_us != 0 && now_us >= run->give_up_us;
     if (run->give_up_us == 0) {
       run->give_up_us = now_us + CLI_RUN_DEAD_US;
@@ -208,7 +208,7 @@ static bool cli_run_goes_on(const cli_run_state *run, redlock_time now_us) {
   if (run->command.pid != 0) {
     return true;
   }
-  if (!run->stopping || cli_command_signal(&run->command, 0) == 0) {
+  if (!run->stopping || cli_child_signal(&run->command, 0) == 0) {
     return false;
   }
   return run->give_up_us == 0 || now_us < run->give_up_us;
@@ -233,7 +233,7 @@ static void cli_run_pass_signals(cli_run_state *run, redlock_time now_us) {
   if (now_us < run->pass_us) {
     return;
   }
-  bool shared = cli_command_shared_signal(&run->command);
+  bool shared = cli_child_shared_signal(&run->command);
   for (int number = 1; number < 64; number++) {
     if (!shared && run->command.pid > 0 && (run->signals >> number & 1) != 0) {
       (void)kill(run->command.pid, number);
@@ -272,20 +272,20 @@ int cli_run_wait(cli_run_state *run) {
     run->check_us = now_us + redlock_lock_ttl(run->lock) / 3;
   }
   cli_keep_open(&run->keep, run->settings, run->lock);
-  cli_command_reap(&run->command);
+  cli_child_reap(&run->command);
   while (cli_run_goes_on(run, now_us)) {
     redlock_time due_us = cli_run_due(run, now_us);
     due_us = cli_run_earlier(due_us, cli_run_strict(run, now_us));
     cli_run_kill(run, now_us);
     int number = cli_loop_turn(run->loop, due_us, NULL, 0);
     now_us = redlock_now();
-    cli_command_reap(&run->command); /* may find the canary dead */
+    cli_child_reap(&run->command); /* may find the canary dead */
     cli_run_take_signal(run, number, now_us);
     cli_run_pass_signals(run, now_us);
     cli_run_check(run, now_us);
     cli_run_check_lock(run, now_us);
   }
-  cli_command_end(&run->command);
+  cli_child_end(&run->command);
   int state = run->command.state;
   return cli_run_end(run, WIFSIGNALED(state) ? CLI_SIGNAL + WTERMSIG(state) : WEXITSTATUS(state));
 }

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "cli.h"
-#include "cli_command.h"
+#include "cli_child.h"
 #include "cli_keep.h"
 
 /* The rules are in cli_run.c. */
@@ -17,7 +17,7 @@ typedef struct cli_run_state {
   const cli_settings *settings;
   cli_loop *loop;
   redlock_lock *lock;
-  cli_command command;
+  cli_child command;
   cli_keep keep;           /* RUN-4: the reason of a warning */
   redlock_time check_us;   /* time of the next extend of RUN-3; REDLOCK_NEVER */
   uint64_t signals;        /* bits of those to be passed on at |pass_us| */

@@ -161,7 +161,8 @@ static void rl_core_drop_subscriber(rl_core *core, rl_node *subscriber, redlock_
   rl_node_disconnected(subscriber, now_us, kept);
   while (rl_link_take(&subscriber->link, &command)) {
   }
-  rl_report_subscribers_changed(core, rl_subscriber_down(core, subscriber, now_us, kept), now_us);
+  rl_queue_report_subscribers_changed(core, rl_subscriber_down(core, subscriber, now_us, kept),
+                                      now_us);
 }
 
 /*
@@ -177,8 +178,8 @@ static void rl_core_settle_dropped(rl_core *core, rl_node *node, redlock_time no
   while (rl_link_take(&node->link, &command)) {
     rl_attempt *attempt = command.attempt;
     if (attempt == NULL) {
-      if (rl_report_is_for(&command)) {
-        rl_report_unanswered(core, node, &command);
+      if (rl_queue_report_is_for(&command)) {
+        rl_queue_report_unanswered(core, node, &command);
       }
       continue;
     }
@@ -193,7 +194,7 @@ static void rl_core_settle_dropped(rl_core *core, rl_node *node, redlock_time no
   }
   rl_guard_effects_review(core, now_us);
   if (core->notify != NULL) {
-    rl_report_node_down(core, node, now_us);
+    rl_queue_report_node_down(core, node, now_us);
   }
   if (!rl_node_wants_connection(node, now_us)) {
     RL_LIST_EACH(&core->locks, lock, rl_lock, locks) {
@@ -338,7 +339,7 @@ static void rl_core_input_of_subscriber(rl_core *core, rl_node *subscriber, redl
       break;
     }
     if (got > 0) {
-      rl_report_message(core, subscriber->index, now_us, &subscriber->link.reader.reply);
+      rl_queue_report_message(core, subscriber->index, now_us, &subscriber->link.reader.reply);
     }
   }
   if (reason != NULL) {
@@ -356,8 +357,8 @@ static const char *rl_core_answered(rl_core *core, rl_node *node, redlock_time n
   if (command->kind == RL_OUTSTANDING_GUARD) {
     return NULL;
   }
-  if (command->attempt == NULL && rl_report_is_for(command)) {
-    rl_report_answered(core, node, now_us, command);
+  if (command->attempt == NULL && rl_queue_report_is_for(command)) {
+    rl_queue_report_answered(core, node, now_us, command);
     return NULL;
   }
   reason = rl_native_release_is_for(command)

@@ -36,7 +36,7 @@
 #include "operator/rl_doctor.h"
 #include "operator/rl_inspect.h"
 #include "wait/rl_notify.h"
-#include "wait/rl_report.h"
+#include "wait/rl_queue_report.h"
 #include "wait/rl_waitlist.h"
 
 typedef enum rl_connection {

@@ -21,7 +21,7 @@
 #include "node/rl_native.h"
 #include "node/rl_verdict.h"
 #include "operator/rl_ask.h"
-#include "wait/rl_report.h"
+#include "wait/rl_queue_report.h"
 #include "wait/rl_subscriber.h"
 
 #define RL_DISPATCH_ABSENT_US REDLOCK_MILLISECONDS /* tolerated error of a measured latency */
@@ -257,7 +257,7 @@ const char *rl_dispatch(rl_core *core, rl_node *node, redlock_time now_us,
   }
   bool plain = rl_dispatch_wants_plain(&node->link, now_us, command, verdict);
   if (verdict->notify_denied || plain) {
-    rl_report_mute(core, node, now_us);
+    rl_queue_report_mute(core, node, now_us);
   }
   if (verdict->node_us != 0) {
     (void)rl_node_clock_note(&node->link.clock, verdict->node_us, command->sent_us, now_us);

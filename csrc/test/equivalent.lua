@@ -61,8 +61,8 @@ return {
   { "rl_notify_enqueue", "> to >=", why = "0 permits are 0 either way" },
   { "rl_notify_attempt_begins", "false to true",
     why = "a promoted head that does not enqueue has no time left: only its next random number differs" },
-  -- csrc/core/wait/rl_report.c
-  { "rl_report_enqueue_answered", "> to >=", 1, why = "a node with another first ticket reported 2 or more" },
+  -- csrc/core/wait/rl_queue_report.c
+  { "rl_queue_report_enqueue_answered", "> to >=", 1, why = "a node with another first ticket reported 2 or more" },
   -- csrc/core/wait/rl_poll_time.c
   { "rl_poll_time_last", "> to >=", why = "at that microsecond of the budget both ends are right" },
   -- csrc/core/lease/rl_extend.c

@@ -10,7 +10,7 @@
 #include "node/rl_native.h"
 #include "node/rl_verdict.h"
 #include "wait/rl_notify.h"
-#include "wait/rl_report.h"
+#include "wait/rl_queue_report.h"
 
 static void rl_native_release_notify(rl_node *node, redlock_time now_us, rl_attempt *attempt,
                                      bool by_text) {
@@ -62,7 +62,7 @@ const char *rl_native_release_answered(rl_core *core, rl_node *node, redlock_tim
         !command->by_text) {
       rl_native_release_notify(node, now_us, command->attempt, true);
     } else if (rl_native_release_is_denied(reply)) {
-      rl_report_mute(core, node, now_us);
+      rl_queue_report_mute(core, node, now_us);
     }
     break;
   }

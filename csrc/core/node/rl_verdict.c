@@ -158,7 +158,8 @@ unsigned rl_verdict_key(const rl_outstanding *command, const rl_reply *reply) {
 /*
  * Errors of a Redis server that precede the execution of a command (processCommand() in its
  * source): a SET with such a reply has set nothing. Other errors prove nothing, because a proxy may
- * have passed the command on. rl_report_enqueue_errors (rl_report.c) has those that pass.
+ * have passed the command on. rl_queue_report_enqueue_errors (rl_queue_report.c) has those that
+ * pass.
  */
 static const char *const rl_verdict_refusals[] = {
     "LOADING ", "OOM ",       "READONLY ",   "NOAUTH ", "NOPERM ", "MISCONF ",     "NOREPLICAS ",

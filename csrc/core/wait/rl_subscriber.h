@@ -22,7 +22,7 @@
 /* A node that has refused is asked again after this time. */
 #define RL_SUBSCRIBER_REFUSED_US (60 * REDLOCK_SECONDS)
 
-/* Nodes whose notifications now arrive, or no longer do: rl_report_subscribers_changed(). */
+/* Nodes whose notifications now arrive, or no longer do: rl_queue_report_subscribers_changed(). */
 typedef struct rl_subscriber_change {
   uint32_t ready, lost;
 } rl_subscriber_change;

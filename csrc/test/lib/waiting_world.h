@@ -9,7 +9,7 @@
 #include "fake_queue.h"
 #include "keys.h"
 #include "lock/rl_round.h"
-#include "wait/rl_report.h"
+#include "wait/rl_queue_report.h"
 #include "wait/rl_subscriber.h"
 #include "wait/rl_waitlist.h"
 #include "world_steps.h"
@@ -132,7 +132,7 @@ static inline fake_world *world_with_taken_key(unsigned count) {
 
 /* Lets the node refuse the commands of a subscriber. */
 static inline void refuse_notifications(fake_world *world, unsigned node) {
-  rl_report_subscribers_changed(
+  rl_queue_report_subscribers_changed(
       &world->core,
       rl_subscriber_refuse(&world->core, world->core.nodes[node], world->now_us, "NOPERM"),
       world->now_us);

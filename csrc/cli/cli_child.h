@@ -1,5 +1,5 @@
 /*
- * redlock(1): the process of the command.
+ * redlock(1): the child process that runs the command.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -16,8 +16,8 @@
  *        command has got it, too. Any other signal was for this process alone. The canary has a
  *        name of its own: pkill(1) must not hit both.
  */
-#ifndef CLI_COMMAND_H
-#define CLI_COMMAND_H
+#ifndef CLI_CHILD_H
+#define CLI_CHILD_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@
 #include "cli_options.h"
 #include "cli_processes.h"
 
-typedef struct cli_command {
+typedef struct cli_child {
   const cli_loop *loop;
   const cli_line *line;
   int death;                      /* signal of CMD-2; 0: none */
@@ -41,30 +41,30 @@ typedef struct cli_command {
   pid_t canary;     /* 0 if there is none */
   bool canary_shot; /* a signal has ended it, and the command has got that as well */
   bool canary_gone; /* a signal has ended it, also SIGKILL, and no other was tried */
-} cli_command;
+} cli_child;
 
 /*
  * Starts the command of |line|, by /bin/sh if it is a script without "#!". |command| has loop,
  * line, the deadline and the fields of CMD-2. Returns 0 or an errno: ETIME after the deadline.
  */
-int cli_command_start(cli_command *command);
+int cli_child_start(cli_child *command);
 
 /* Reaps what has ended. */
-void cli_command_reap(cli_command *command);
+void cli_child_reap(cli_child *command);
 
 /*
  * Sends |number| to the command and to its descendants; 0 sends nothing. Returns how many of them
  * live.
  */
-size_t cli_command_signal(const cli_command *command, int number);
+size_t cli_child_signal(const cli_child *command, int number);
 
 /* Returns true if the command has got the signals as well that came since the last call. */
-bool cli_command_shared_signal(cli_command *command);
+bool cli_child_shared_signal(cli_child *command);
 
 /* Ends the canary. */
-void cli_command_end(cli_command *command);
+void cli_child_end(cli_child *command);
 
 /* Prevents a core dump of this process. */
-void cli_command_forbid_core(void);
+void cli_child_forbid_core(void);
 
 #endif

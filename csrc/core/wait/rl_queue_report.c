@@ -1,12 +1,12 @@
 /*
- * Reports: what nodes answer to queue commands, and the notifications that they send.
+ * Queue reports: what nodes answer to queue commands, and the notifications that they send.
  *
  * SPDX-License-Identifier: MIT
  *
  * This module notes each report in its ticket. rl_notify.c has the rules NTF-1 to NTF-10, and
  * decides by all reports of a ticket when its head polls or tries.
  */
-#include "wait/rl_report.h"
+#include "wait/rl_queue_report.h"
 
 #include <string.h>
 
@@ -16,11 +16,11 @@
 #include "wait/rl_notify.h"
 #include "wait/rl_ticket.h"
 
-#define RL_REPORT_PAYLOAD 8 /* digits of the ticket's id in a message; the key follows */
+#define RL_QUEUE_REPORT_PAYLOAD 8 /* digits of the ticket's id in a message; the key follows */
 
 /* ------------------------------------------------------------------------------------ replies */
 
-bool rl_report_is_for(const rl_outstanding *outstanding) {
+bool rl_queue_report_is_for(const rl_outstanding *outstanding) {
   return outstanding->kind == RL_OUTSTANDING_ENQUEUE ||
          outstanding->kind == RL_OUTSTANDING_DEQUEUE || outstanding->kind == RL_OUTSTANDING_PROBE;
 }
@@ -31,7 +31,7 @@ bool rl_report_is_for(const rl_outstanding *outstanding) {
  * reports count only from the next poll on: the first ones may be of the head's own key, whose
  * release is still outstanding.
  */
-static void rl_report_copy_votes(rl_lock *head, const rl_ticket *ticket) {
+static void rl_queue_report_copy_votes(rl_lock *head, const rl_ticket *ticket) {
   bool polled = head->result == REDLOCK_PENDING || ticket->polled_us != ticket->begun_us;
   if (head->phase != RL_PHASE_DELAY || head->result == REDLOCK_E_TAKEN || !polled ||
       rl_quorum_count(ticket->held) < rl_notify_quorum(head->core)) {
@@ -50,8 +50,8 @@ static void rl_report_copy_votes(rl_lock *head, const rl_ticket *ticket) {
  * NTF-1. Notes the label of the holder that a node has reported. If nodes report several labels,
  *        the first one stays until no node reports it.
  */
-static void rl_report_note_label(rl_ticket *ticket, uint32_t bit, const char *label,
-                                 size_t length) {
+static void rl_queue_report_note_label(rl_ticket *ticket, uint32_t bit, const char *label,
+                                       size_t length) {
   bool valid = rl_label_is_valid(label, length);
   bool same =
       valid && ticket->holder.length == length && memcmp(ticket->holder.text, label, length) == 0;
@@ -66,8 +66,8 @@ static void rl_report_note_label(rl_ticket *ticket, uint32_t bit, const char *la
  * Reads the answer of a script, and notes the label or the places (rl_command.h) in |ticket|, if
  * that is not NULL. Returns false if the reply is no answer.
  */
-static bool rl_report_read_answer(const rl_node *node, redlock_time now_us, rl_script script,
-                                  rl_ticket *ticket, long long *answer) {
+static bool rl_queue_report_read_answer(const rl_node *node, redlock_time now_us, rl_script script,
+                                        rl_ticket *ticket, long long *answer) {
   const rl_reply *reply = &node->link.reader.reply;
   size_t digits = 0;
   *answer = reply->integer;
@@ -88,14 +88,14 @@ static bool rl_report_read_answer(const rl_node *node, redlock_time now_us, rl_s
   if (ticket != NULL && ticket->places != NULL) {
     rl_ticket_note_places(ticket, now_us, node->index, rest, places ? length : 0);
   } else if (ticket != NULL) {
-    rl_report_note_label(ticket, rl_node_bit(node), rest, length);
+    rl_queue_report_note_label(ticket, rl_node_bit(node), rest, length);
   }
   return true;
 }
 
 /* NTF-1. Notes the answer of ENQUEUE (rl_command.h). */
-static void rl_report_enqueue_answered(rl_core *core, rl_ticket *ticket, unsigned node,
-                                       redlock_time now_us, long long answer) {
+static void rl_queue_report_enqueue_answered(rl_core *core, rl_ticket *ticket, unsigned node,
+                                             redlock_time now_us, long long answer) {
   uint32_t bit = (uint32_t)1 << node;
   uint64_t left_ms = (uint64_t)answer / RL_COMMAND_ENQUEUE_UNIT;
   uint32_t position = (uint32_t)((uint64_t)answer % RL_COMMAND_ENQUEUE_UNIT);
@@ -125,7 +125,7 @@ static void rl_report_enqueue_answered(rl_core *core, rl_ticket *ticket, unsigne
     *(left_ms > 0 ? &ticket->held : &ticket->outranked) |= bit;
     ticket->at[node].ends_us =
         left_ms > 1 ? rl_time_add(now_us, (left_ms - 1) * REDLOCK_MILLISECONDS) : REDLOCK_NEVER;
-    rl_report_copy_votes(ticket->waitlist->head, ticket);
+    rl_queue_report_copy_votes(ticket->waitlist->head, ticket);
   }
   rl_notify_decide(core, ticket, now_us);
 }
@@ -136,7 +136,7 @@ static void rl_report_enqueue_answered(rl_core *core, rl_ticket *ticket, unsigne
  * ("this command"), and a renamed command ("unknown"), do not. An error about the key says nothing
  * about the node: a forged message may have named that key (NTF-8).
  */
-static bool rl_report_is_forbidden(const rl_reply *reply) {
+static bool rl_queue_report_is_forbidden(const rl_reply *reply) {
   return reply->type == RL_REPLY_ERROR &&
          (rl_reply_names_command(reply->text) ||
           strstr(reply->text, "executing the script can't run") != NULL ||
@@ -148,40 +148,40 @@ static bool rl_report_is_forbidden(const rl_reply *reply) {
  * NTF-9. Errors that concern one ENQUEUE. Before Redis 7 the code stands inside the text.
  * rl_verdict_refusals (rl_verdict.c) has the errors after which a SET has set nothing.
  */
-static const char *const rl_report_enqueue_errors[] = {"WRONGTYPE",   "OOM ",        "LOADING ",
-                                                       "MISCONF ",    "NOREPLICAS ", "BUSY ",
-                                                       "MASTERDOWN ", "READONLY "};
+static const char *const rl_queue_report_enqueue_errors[] = {
+    "WRONGTYPE",   "OOM ",  "LOADING ",    "MISCONF ",
+    "NOREPLICAS ", "BUSY ", "MASTERDOWN ", "READONLY "};
 
 /* NTF-9. Returns true if the node refuses one ENQUEUE, and not all of them. */
-static bool rl_report_refuses_one(const rl_reply *reply) {
+static bool rl_queue_report_refuses_one(const rl_reply *reply) {
   bool found = false;
-  for (size_t i = 0; i < sizeof rl_report_enqueue_errors / sizeof rl_report_enqueue_errors[0];
-       i++) {
-    found = found ||
-            (reply->type == RL_REPLY_ERROR && strstr(reply->text, rl_report_enqueue_errors[i]));
+  for (size_t i = 0;
+       i < sizeof rl_queue_report_enqueue_errors / sizeof rl_queue_report_enqueue_errors[0]; i++) {
+    found = found || (reply->type == RL_REPLY_ERROR &&
+                      strstr(reply->text, rl_queue_report_enqueue_errors[i]));
   }
   return found;
 }
 
-void rl_report_answered(rl_core *core, rl_node *node, redlock_time now_us,
-                        const rl_outstanding *outstanding) {
+void rl_queue_report_answered(rl_core *core, rl_node *node, redlock_time now_us,
+                              const rl_outstanding *outstanding) {
   const rl_reply *reply = &node->link.reader.reply;
   rl_ticket *ticket = rl_ticket_find_waiting(core->notify, outstanding->round);
   bool enqueues = outstanding->kind == RL_OUTSTANDING_ENQUEUE;
   bool waits = enqueues && ticket != NULL;
   long long answer;
   if (outstanding->kind == RL_OUTSTANDING_PROBE) {
-    rl_report_subscribers_changed(core, rl_subscriber_probed(core, node, now_us), now_us);
+    rl_queue_report_subscribers_changed(core, rl_subscriber_probed(core, node, now_us), now_us);
     return;
   }
   if (waits) {
     ticket->outstanding &= ~rl_node_bit(node);
   }
-  if (rl_report_read_answer(node, now_us, (rl_script)outstanding->script, waits ? ticket : NULL,
-                            &answer)) {
+  if (rl_queue_report_read_answer(node, now_us, (rl_script)outstanding->script,
+                                  waits ? ticket : NULL, &answer)) {
     node->link.knows[outstanding->script] = true;
     if (waits) {
-      rl_report_enqueue_answered(core, ticket, node->index, now_us, answer);
+      rl_queue_report_enqueue_answered(core, ticket, node->index, now_us, answer);
     }
     return;
   }
@@ -193,22 +193,24 @@ void rl_report_answered(rl_core *core, rl_node *node, redlock_time now_us,
     }
     return;
   }
-  bool refuses_one = enqueues && rl_report_refuses_one(reply);
+  bool refuses_one = enqueues && rl_queue_report_refuses_one(reply);
   if (refuses_one &&
       waits) { /* The waiter polls the node, whose queue may still have its ticket. */
     ticket->held &= ~rl_node_bit(node);
     ticket->outranked &= ~rl_node_bit(node);
     rl_notify_decide(core, ticket, now_us);
   }
-  if ((enqueues && !refuses_one) || rl_report_is_forbidden(reply)) {
+  if ((enqueues && !refuses_one) || rl_queue_report_is_forbidden(reply)) {
     const char *reason = reply->type == RL_REPLY_ERROR
                              ? rl_link_error_text(&node->link)
                              : "unexpected reply to the script of the queue";
-    rl_report_subscribers_changed(core, rl_subscriber_refuse(core, node, now_us, reason), now_us);
+    rl_queue_report_subscribers_changed(core, rl_subscriber_refuse(core, node, now_us, reason),
+                                        now_us);
   }
 }
 
-void rl_report_unanswered(rl_core *core, const rl_node *node, const rl_outstanding *outstanding) {
+void rl_queue_report_unanswered(rl_core *core, const rl_node *node,
+                                const rl_outstanding *outstanding) {
   rl_ticket *ticket = rl_ticket_find_waiting(core->notify, outstanding->round);
   if (outstanding->kind == RL_OUTSTANDING_ENQUEUE && ticket != NULL) {
     ticket->outstanding &= ~rl_node_bit(node);
@@ -219,9 +221,9 @@ void rl_report_unanswered(rl_core *core, const rl_node *node, const rl_outstandi
 /* ----------------------------------------------------------------------------------- messages */
 
 /* Reads the id at the beginning of a message. Returns false if there is none. */
-static bool rl_report_read_id(const rl_reply *reply, uint32_t *id) {
+static bool rl_queue_report_read_id(const rl_reply *reply, uint32_t *id) {
   *id = 0;
-  for (unsigned i = 0; i < RL_REPORT_PAYLOAD; i++) {
+  for (unsigned i = 0; i < RL_QUEUE_REPORT_PAYLOAD; i++) {
     char digit = i < reply->length ? reply->bytes[i] : '\0';
     if (digit >= '0' && digit <= '9') {
       *id = *id << 4 | (uint32_t)(digit - '0');
@@ -238,13 +240,20 @@ static bool rl_report_read_id(const rl_reply *reply, uint32_t *id) {
  * NTF-8. Answers a notification of an unknown ticket with DEQUEUE. The key may be that of a lock,
  *        or of a semaphore's slot: DEQUEUE does nothing in the queue of the other one.
  */
-static void rl_report_decline(rl_core *core, rl_node *node, redlock_time now_us, uint32_t id,
-                              const char *key, size_t length) {
+static void rl_queue_report_decline(rl_core *core, rl_node *node, redlock_time now_us, uint32_t id,
+                                    const char *key, size_t length) {
   char entry[RL_LINK_ENTRY_SIZE];
   size_t base_length = length;
   rl_link_entry(core->notify->channel, id, entry);
+<<<<<<< HEAD:csrc/core/wait/rl_report.c
   bool slot = rl_resource_parse_slot(key, length, &base_length) != 0;
   if (length > 0 && rl_link_has_room(&node->link, RL_OUTSTANDING_DEQUEUE)) {
+=======
+  bool complete = length > 0 && length <= RL_REPLY_BYTES_MAX -
+                                              RL_QUEUE_REPORT_PAYLOAD; /* the whole key is known */
+  bool slot = complete && rl_resource_parse_slot(key, length, &base_length) != 0;
+  if (complete && rl_link_has_room(&node->link, RL_OUTSTANDING_DEQUEUE)) {
+>>>>>>> de8c6f9a (Call what nodes say of queues queue reports):csrc/core/wait/rl_queue_report.c
     (void)rl_link_queue_dequeue(&node->link, now_us, id, key, length, entry, 0);
   }
   if (slot && rl_link_has_room(&node->link, RL_OUTSTANDING_DEQUEUE)) {
@@ -253,19 +262,30 @@ static void rl_report_decline(rl_core *core, rl_node *node, redlock_time now_us,
 }
 
 /* Notes which slot of a semaphore is free, by the first message since the last attempt. */
+<<<<<<< HEAD:csrc/core/wait/rl_report.c
 static void rl_report_note_slot(rl_ticket *ticket, uint32_t bit, const char *key, size_t length) {
   size_t base_length;
   unsigned slot = rl_resource_parse_slot(key, length, &base_length);
+=======
+static void rl_queue_report_note_slot(rl_ticket *ticket, uint32_t bit, const rl_reply *reply) {
+  size_t base_length;
+  if (ticket->permits == 0) {
+    return;
+  }
+  unsigned slot = rl_resource_parse_slot(reply->bytes + RL_QUEUE_REPORT_PAYLOAD,
+                                         reply->length - RL_QUEUE_REPORT_PAYLOAD, &base_length);
+>>>>>>> de8c6f9a (Call what nodes say of queues queue reports):csrc/core/wait/rl_queue_report.c
   if (slot <= ticket->permits && base_length == ticket->base->key_length) {
     ticket->slot = ticket->slot == 0 ? (uint16_t)slot : ticket->slot;
     ticket->slot_nodes |= ticket->slot == slot ? bit : 0;
   }
 }
 
-void rl_report_message(rl_core *core, unsigned node, redlock_time now_us, const rl_reply *reply) {
+void rl_queue_report_message(rl_core *core, unsigned node, redlock_time now_us,
+                             const rl_reply *reply) {
   uint32_t id;
   uint32_t bit = (uint32_t)1 << node;
-  if (!rl_report_read_id(reply, &id)) {
+  if (!rl_queue_report_read_id(reply, &id)) {
     return; /* This is the probe. */
   }
   const char *key = reply->bytes + RL_REPORT_PAYLOAD;
@@ -276,6 +296,7 @@ void rl_report_message(rl_core *core, unsigned node, redlock_time now_us, const 
     return; /* The node is late: its key was freed for this lease (NTF-8). */
   }
   if (ticket == NULL || ticket->waitlist == NULL) {
+<<<<<<< HEAD:csrc/core/wait/rl_report.c
     rl_report_decline(core, core->nodes[node], now_us, id, key, length);
     return;
   }
@@ -283,6 +304,17 @@ void rl_report_message(rl_core *core, unsigned node, redlock_time now_us, const 
     if (ticket->permits > 0) {
       rl_report_note_slot(ticket, bit, key, length);
     }
+=======
+    rl_queue_report_decline(core, core->nodes[node], now_us, id,
+                            reply->bytes + RL_QUEUE_REPORT_PAYLOAD,
+                            reply->length - RL_QUEUE_REPORT_PAYLOAD);
+    return;
+  }
+  if (ticket->places == NULL ||
+      rl_ticket_note_notified(core->notify, ticket, node, reply->bytes + RL_QUEUE_REPORT_PAYLOAD,
+                              reply->length - RL_QUEUE_REPORT_PAYLOAD)) {
+    rl_queue_report_note_slot(ticket, bit, reply);
+>>>>>>> de8c6f9a (Call what nodes say of queues queue reports):csrc/core/wait/rl_queue_report.c
     rl_notify_node_notified(core, ticket, bit, now_us, true);
   }
 }
@@ -293,7 +325,7 @@ void rl_report_message(rl_core *core, unsigned node, redlock_time now_us, const 
  * Drops the reports of the node in all tickets. With |connected| only its subscriber has ended or
  * refuses: DEQUEUE can still be sent, and notifications that have come still count.
  */
-static void rl_report_drop(rl_core *core, uint32_t bit, bool connected, redlock_time now_us) {
+static void rl_queue_report_drop(rl_core *core, uint32_t bit, bool connected, redlock_time now_us) {
   rl_notify_state *notify = core->notify;
   for (uint32_t i = 0; i < notify->ticket_count; i++) {
     rl_ticket *ticket = notify->tickets[i];
@@ -311,20 +343,20 @@ static void rl_report_drop(rl_core *core, uint32_t bit, bool connected, redlock_
   }
 }
 
-void rl_report_node_down(rl_core *core, const rl_node *node, redlock_time now_us) {
-  rl_report_subscribers_changed(core, rl_subscriber_node_down(core, node), now_us);
-  rl_report_drop(core, rl_node_bit(node), false, now_us);
+void rl_queue_report_node_down(rl_core *core, const rl_node *node, redlock_time now_us) {
+  rl_queue_report_subscribers_changed(core, rl_subscriber_node_down(core, node), now_us);
+  rl_queue_report_drop(core, rl_node_bit(node), false, now_us);
 }
 
-void rl_report_mute(rl_core *core, rl_node *node, redlock_time now_us) {
+void rl_queue_report_mute(rl_core *core, rl_node *node, redlock_time now_us) {
   node->link.notify_denied_until_us = rl_time_add(now_us, RL_SUBSCRIBER_REFUSED_US);
-  rl_report_subscribers_changed(core, rl_subscriber_mute(core, node, now_us), now_us);
+  rl_queue_report_subscribers_changed(core, rl_subscriber_mute(core, node, now_us), now_us);
 }
 
-void rl_report_subscribers_changed(rl_core *core, rl_subscriber_change change,
-                                   redlock_time now_us) {
+void rl_queue_report_subscribers_changed(rl_core *core, rl_subscriber_change change,
+                                         redlock_time now_us) {
   if (change.lost != 0) {
-    rl_report_drop(core, change.lost, true, now_us);
+    rl_queue_report_drop(core, change.lost, true, now_us);
   }
   for (uint32_t i = 0; change.ready != 0 && i < core->notify->ticket_count; i++) {
     if (core->notify->tickets[i]->waitlist != NULL) {

@@ -1,9 +1,9 @@
 /*
- * redlock(1): the process of the command.
+ * redlock(1): the child process that runs the command.
  *
  * SPDX-License-Identifier: MIT
  */
-#include "cli_command.h"
+#include "cli_child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@
 #define CLI_CANARY_KILLS 100
 
 /* Opens a pipe from ends[1] to ends[0] that no program of a child gets. */
-static bool cli_command_pipe(int ends[static 2]) {
+static bool cli_child_pipe(int ends[static 2]) {
 #if defined(__APPLE__)
   return pipe(ends) == 0 && fcntl(ends[0], F_SETFD, FD_CLOEXEC) == 0 &&
          fcntl(ends[1], F_SETFD, FD_CLOEXEC) == 0;
@@ -39,7 +39,7 @@ static bool cli_command_pipe(int ends[static 2]) {
 }
 
 /* In a child: restores the dispositions of our parent. */
-static void cli_command_restore(const cli_loop *loop) {
+static void cli_child_restore(const cli_loop *loop) {
   for (int number = 1; number < NSIG; number++) {
     if (sigismember(&loop->taken, number) == 1) {
       bool ignored = number == SIGCHLD && loop->ignored_children;
@@ -49,7 +49,7 @@ static void cli_command_restore(const cli_loop *loop) {
 }
 
 /* CMD-2. In a child: arranges |number| for the death of |parent|. Returns false if it is dead. */
-static bool cli_command_follow(pid_t parent, int number) {
+static bool cli_child_follow(pid_t parent, int number) {
 #ifdef __linux__
   (void)prctl(PR_SET_PDEATHSIG, number);
   /* 0 is a parent in another PID namespace. */
@@ -61,7 +61,7 @@ static bool cli_command_follow(pid_t parent, int number) {
 }
 
 /* CMD-1. Forks with all signals blocked. */
-static pid_t cli_command_fork(sigset_t *before) {
+static pid_t cli_child_fork(sigset_t *before) {
   sigset_t all;
   (void)sigfillset(&all);
   (void)pthread_sigmask(SIG_SETMASK, &all, before);
@@ -76,7 +76,7 @@ static pid_t cli_command_fork(sigset_t *before) {
  * CMD-4. Closes all descriptors but the standard input: the reader of a pipe must not wait for the
  * canary.
  */
-static void cli_command_close_others(void) {
+static void cli_child_close_others(void) {
 #ifdef SYS_close_range
   if (syscall(SYS_close_range, 1U, ~0U, 0U) == 0) {
     return;
@@ -89,7 +89,7 @@ static void cli_command_close_others(void) {
 }
 
 /* CMD-2. Waits until the next look at the processes, but not beyond SIGKILL. */
-static void cli_command_pause(redlock_time kill_us) {
+static void cli_child_pause(redlock_time kill_us) {
   redlock_time now_us = redlock_now();
   redlock_duration left_us = kill_us > now_us ? kill_us - now_us : 0;
   bool soon = left_us < CLI_CANARY_PAUSE_MS * REDLOCK_MILLISECONDS;
@@ -97,7 +97,7 @@ static void cli_command_pause(redlock_time kill_us) {
 }
 
 /* CMD-2, in the canary: waits for the death of the tool, and ends all that it has left. */
-static void cli_command_outlive(const cli_command *command) {
+static void cli_child_outlive(const cli_child *command) {
   char byte;
   while (read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR) {
     /* A signal has come. */
@@ -111,16 +111,16 @@ static void cli_command_outlive(const cli_command *command) {
   size_t living;
   unsigned kills = 0; /* counted, not timed: this process may be stopped beyond any time */
   (void)cli_processes_signal_marked(command->mark, command->pid, number);
-  cli_command_pause(kill_us);
+  cli_child_pause(kill_us);
   do {
     number = redlock_now() >= kill_us ? SIGKILL : 0;
     living = cli_processes_signal_marked(command->mark, 0, number);
     kills += number == SIGKILL;
-    cli_command_pause(number == 0 ? kill_us : REDLOCK_NEVER);
+    cli_child_pause(number == 0 ? kill_us : REDLOCK_NEVER);
   } while (living > 0 && kills < CLI_CANARY_KILLS);
 }
 
-void cli_command_forbid_core(void) {
+void cli_child_forbid_core(void) {
   static const struct rlimit none = {0, 0};
   (void)setrlimit(RLIMIT_CORE, &none);
 #ifdef __linux__
@@ -129,9 +129,9 @@ void cli_command_forbid_core(void) {
 }
 
 /* CMD-4, in the canary. */
-static void cli_command_be_canary(const cli_command *command, int lifeline) {
+static void cli_child_be_canary(const cli_child *command, int lifeline) {
   sigset_t fatal = command->loop->taken;
-  cli_command_forbid_core();
+  cli_child_forbid_core();
 #ifdef __linux__
   (void)prctl(PR_SET_NAME, CLI_CANARY);
 #endif
@@ -140,27 +140,27 @@ static void cli_command_be_canary(const cli_command *command, int lifeline) {
     memcpy(command->line->title, CLI_CANARY, sizeof CLI_CANARY);
   }
   (void)dup2(lifeline, STDIN_FILENO);
-  cli_command_close_others();
-  cli_command_restore(command->loop);
+  cli_child_close_others();
+  cli_child_restore(command->loop);
   (void)signal(CLI_CANARY_END, SIG_DFL);
   (void)sigaddset(&fatal, CLI_CANARY_END);
   (void)pthread_sigmask(SIG_UNBLOCK, &fatal, NULL);
-  cli_command_outlive(command);
+  cli_child_outlive(command);
   _exit(0);
 }
 
 /* CMD-4 */
-static void cli_command_add_canary(cli_command *command) {
+static void cli_child_add_canary(cli_child *command) {
   sigset_t before;
   int ends[2];
   command->canary_shot = command->canary_gone = false;
   command->canary = 0;
-  if (!cli_command_pipe(ends)) {
+  if (!cli_child_pipe(ends)) {
     return;
   }
-  pid_t pid = cli_command_fork(&before);
+  pid_t pid = cli_child_fork(&before);
   if (pid == 0) {
-    cli_command_be_canary(command, ends[0]);
+    cli_child_be_canary(command, ends[0]);
   }
   (void)close(ends[0]);
   if (pid < 0) {
@@ -172,7 +172,7 @@ static void cli_command_add_canary(cli_command *command) {
 }
 
 /* CMD-4. The canary has ended with |state|. */
-static void cli_command_bury(cli_command *command, int state) {
+static void cli_child_bury(cli_child *command, int state) {
   (void)close(command->lifeline);
   command->canary = 0;
   command->canary_gone = true;
@@ -185,17 +185,17 @@ static void cli_command_bury(cli_command *command, int state) {
  * In the child: waits for the canary, executes the program, or writes an errno to |report|. A
  * signal for the group that the canary misses ends this process before it executes the program.
  */
-static void cli_command_exec(const cli_command *command, pid_t parent, const int canary[static 2],
-                             int report) {
+static void cli_child_exec(const cli_child *command, pid_t parent, const int canary[static 2],
+                           int report) {
   char **words = command->line->operands + 2;
   char byte;
   (void)close(canary[1]); /* The death of |parent| ends the wait. */
   while (read(canary[0], &byte, 1) < 0 && errno == EINTR) {
     /* A signal has come. */
   }
-  cli_command_restore(command->loop);
+  cli_child_restore(command->loop);
   bool late = redlock_now() >= command->deadline_us;
-  if (!late && cli_command_follow(parent, command->death)) {
+  if (!late && cli_child_follow(parent, command->death)) {
     (void)pthread_sigmask(SIG_SETMASK, &command->loop->before, NULL);
     (void)execvp(words[0], words);
   }
@@ -205,25 +205,25 @@ static void cli_command_exec(const cli_command *command, pid_t parent, const int
   _exit(127);
 }
 
-int cli_command_start(cli_command *command) {
+int cli_child_start(cli_child *command) {
   int ends[2];
   int canary[2];
   int error = 0;
   sigset_t before;
   pid_t parent = getpid();
-  if (!cli_command_pipe(ends) || !cli_command_pipe(canary)) {
+  if (!cli_child_pipe(ends) || !cli_child_pipe(canary)) {
     return errno;
   }
 #ifdef __linux__
   (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* CMD-3 */
 #endif
-  command->pid = cli_command_fork(&before);
+  command->pid = cli_child_fork(&before);
   if (command->pid == 0) {
-    cli_command_exec(command, parent, canary, ends[1]);
+    cli_child_exec(command, parent, canary, ends[1]);
   }
   error = command->pid < 0 ? errno : 0;
   if (error == 0) {
-    cli_command_add_canary(command);
+    cli_child_add_canary(command);
   }
   (void)(write(canary[1], "", 1) == 1);
   (void)close(canary[0]);
@@ -234,7 +234,7 @@ int cli_command_start(cli_command *command) {
   }
   (void)close(ends[0]);
   if (error != 0) {
-    cli_command_end(command);
+    cli_child_end(command);
     (void)(command->pid > 0 && waitpid(command->pid, NULL, 0));
     command->pid = 0;
     return error;
@@ -243,7 +243,7 @@ int cli_command_start(cli_command *command) {
   return 0;
 }
 
-void cli_command_reap(cli_command *command) {
+void cli_child_reap(cli_child *command) {
   int state;
   pid_t ended;
   while ((ended = waitpid(-1, &state, WNOHANG)) > 0) {
@@ -251,16 +251,16 @@ void cli_command_reap(cli_command *command) {
       command->pid = 0;
       command->state = state;
     } else if (ended == command->canary) {
-      cli_command_bury(command, state);
+      cli_child_bury(command, state);
     }
   }
 }
 
-size_t cli_command_signal(const cli_command *command, int number) {
+size_t cli_child_signal(const cli_child *command, int number) {
   return cli_processes_signal(command->pid, command->began, command->canary, number);
 }
 
-void cli_command_end(cli_command *command) {
+void cli_child_end(cli_child *command) {
   int state = 0;
   pid_t ended;
   if (command->canary == 0) {
@@ -271,15 +271,15 @@ void cli_command_end(cli_command *command) {
   do {
     ended = waitpid(command->canary, &state, 0);
   } while (ended < 0 && errno == EINTR);
-  cli_command_bury(command, ended == command->canary ? state : 0);
+  cli_child_bury(command, ended == command->canary ? state : 0);
 }
 
-bool cli_command_shared_signal(cli_command *command) {
-  cli_command_end(command);
+bool cli_child_shared_signal(cli_child *command) {
+  cli_child_end(command);
   /* A command in another group may have missed it. Once too often is better than not at all. */
   bool shared = command->canary_shot && getpgid(command->pid) == getpgrp();
   if (command->pid > 0) {
-    cli_command_add_canary(command);
+    cli_child_add_canary(command);
   }
   return shared;
 }
