@@ -1,12 +1,15 @@
--- Reads the tables of options and verbs of the tool from csrc/cli/cli_options.h.
+-- Reads the tables of options and verbs of the tool from csrc/cli/cli_options.h and cli_verbs.h.
 --
 -- SPDX-License-Identifier: MIT
 
-local HEADER = "csrc/cli/cli_options.h"
+local HEADERS = { "csrc/cli/cli_options.h", "csrc/cli/cli_verbs.h" }
 
-local file = assert(io.open(HEADER))
-local source = file:read("*a"):gsub("\\\n", " ")
-file:close()
+local source = ""
+for _, header in ipairs(HEADERS) do
+  local file = assert(io.open(header))
+  source = source .. file:read("*a"):gsub("\\\n", " ")
+  file:close()
+end
 
 -- Splits the arguments of a row: names, numbers, characters, and texts of adjacent literals.
 local function arguments_of(row)
@@ -28,10 +31,10 @@ end
 
 -- Returns the rows of the table |name|. A row ends with the parenthesis that closes it.
 local function rows_of(name)
-  local body = assert(source:match("#define " .. name .. "%(X%)(.-)\n"), HEADER .. " has no table " .. name)
+  local body = assert(source:match("#define " .. name .. "%(X%)(.-)\n"), "no header has the table " .. name)
   local rows = {}
   for row in body:gmatch("X(%b())") do rows[#rows + 1] = arguments_of(row:sub(2, -2)) end
-  assert(#rows > 0, HEADER .. ": the table " .. name .. " is empty")
+  assert(#rows > 0, "the table " .. name .. " is empty")
   return rows
 end
 

@@ -121,7 +121,7 @@ local SECTIONS = {
 
 -- Functions and files whose strings are no messages, or repeat messages of the library.
 local IGNORED_FILES = { "rl_command%.c$", "rl_command%.h$", "rl_script", "types%.lua$", "fake_%l+%.lua$", "rl_hash",
-  "cli_main%.c$", "cli_help%.c$", "cli_options%.h$", "nginx_status%.lua$" }
+  "cli_main%.c$", "cli_help%.c$", "cli_options%.h$", "cli_verbs%.h$", "nginx_status%.lua$" }
 local IGNORED_LINES = { "nodes=%%u", "^#include", "assert%(", "strncmp", "strstr%(", ":find%(",
   ":match%(", ":gsub%(", "define RL_LUA_", "registry:", "luaL_checkstack",
   '^  { "redlock_', "charset=utf", "default%-src", "label_value%(", "health%.up and" }
