@@ -245,15 +245,8 @@ static void rl_queue_report_decline(rl_core *core, rl_node *node, redlock_time n
   char entry[RL_LINK_ENTRY_SIZE];
   size_t base_length = length;
   rl_link_entry(core->notify->channel, id, entry);
-<<<<<<< HEAD:csrc/core/wait/rl_report.c
   bool slot = rl_resource_parse_slot(key, length, &base_length) != 0;
   if (length > 0 && rl_link_has_room(&node->link, RL_OUTSTANDING_DEQUEUE)) {
-=======
-  bool complete = length > 0 && length <= RL_REPLY_BYTES_MAX -
-                                              RL_QUEUE_REPORT_PAYLOAD; /* the whole key is known */
-  bool slot = complete && rl_resource_parse_slot(key, length, &base_length) != 0;
-  if (complete && rl_link_has_room(&node->link, RL_OUTSTANDING_DEQUEUE)) {
->>>>>>> de8c6f9a (Call what nodes say of queues queue reports):csrc/core/wait/rl_queue_report.c
     (void)rl_link_queue_dequeue(&node->link, now_us, id, key, length, entry, 0);
   }
   if (slot && rl_link_has_room(&node->link, RL_OUTSTANDING_DEQUEUE)) {
@@ -262,19 +255,10 @@ static void rl_queue_report_decline(rl_core *core, rl_node *node, redlock_time n
 }
 
 /* Notes which slot of a semaphore is free, by the first message since the last attempt. */
-<<<<<<< HEAD:csrc/core/wait/rl_report.c
-static void rl_report_note_slot(rl_ticket *ticket, uint32_t bit, const char *key, size_t length) {
+static void rl_queue_report_note_slot(rl_ticket *ticket, uint32_t bit, const char *key,
+                                      size_t length) {
   size_t base_length;
   unsigned slot = rl_resource_parse_slot(key, length, &base_length);
-=======
-static void rl_queue_report_note_slot(rl_ticket *ticket, uint32_t bit, const rl_reply *reply) {
-  size_t base_length;
-  if (ticket->permits == 0) {
-    return;
-  }
-  unsigned slot = rl_resource_parse_slot(reply->bytes + RL_QUEUE_REPORT_PAYLOAD,
-                                         reply->length - RL_QUEUE_REPORT_PAYLOAD, &base_length);
->>>>>>> de8c6f9a (Call what nodes say of queues queue reports):csrc/core/wait/rl_queue_report.c
   if (slot <= ticket->permits && base_length == ticket->base->key_length) {
     ticket->slot = ticket->slot == 0 ? (uint16_t)slot : ticket->slot;
     ticket->slot_nodes |= ticket->slot == slot ? bit : 0;
@@ -288,33 +272,21 @@ void rl_queue_report_message(rl_core *core, unsigned node, redlock_time now_us,
   if (!rl_queue_report_read_id(reply, &id)) {
     return; /* This is the probe. */
   }
-  const char *key = reply->bytes + RL_REPORT_PAYLOAD;
+  const char *key = reply->bytes + RL_QUEUE_REPORT_PAYLOAD;
   bool whole = reply->length <= RL_REPLY_BYTES_MAX; /* Of a longer key the client knows nothing. */
-  size_t length = whole ? reply->length - RL_REPORT_PAYLOAD : 0;
+  size_t length = whole ? reply->length - RL_QUEUE_REPORT_PAYLOAD : 0;
   rl_ticket *ticket = rl_ticket_find(core->notify, id);
   if (ticket != NULL && ticket->granted) {
     return; /* The node is late: its key was freed for this lease (NTF-8). */
   }
   if (ticket == NULL || ticket->waitlist == NULL) {
-<<<<<<< HEAD:csrc/core/wait/rl_report.c
-    rl_report_decline(core, core->nodes[node], now_us, id, key, length);
+    rl_queue_report_decline(core, core->nodes[node], now_us, id, key, length);
     return;
   }
   if (ticket->places == NULL || rl_ticket_note_notified(core->notify, ticket, node, key, length)) {
     if (ticket->permits > 0) {
-      rl_report_note_slot(ticket, bit, key, length);
+      rl_queue_report_note_slot(ticket, bit, key, length);
     }
-=======
-    rl_queue_report_decline(core, core->nodes[node], now_us, id,
-                            reply->bytes + RL_QUEUE_REPORT_PAYLOAD,
-                            reply->length - RL_QUEUE_REPORT_PAYLOAD);
-    return;
-  }
-  if (ticket->places == NULL ||
-      rl_ticket_note_notified(core->notify, ticket, node, reply->bytes + RL_QUEUE_REPORT_PAYLOAD,
-                              reply->length - RL_QUEUE_REPORT_PAYLOAD)) {
-    rl_queue_report_note_slot(ticket, bit, reply);
->>>>>>> de8c6f9a (Call what nodes say of queues queue reports):csrc/core/wait/rl_queue_report.c
     rl_notify_node_notified(core, ticket, bit, now_us, true);
   }
 }

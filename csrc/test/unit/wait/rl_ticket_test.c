@@ -5,7 +5,7 @@
  */
 #include "wait/rl_ticket.h"
 
-#include "wait/rl_report.h"
+#include "wait/rl_queue_report.h"
 #include "waiting_world.h"
 
 static const char SAME_LENGTH[] = "orders:43";
@@ -62,7 +62,7 @@ TEST(message_with_a_part_of_a_key_notifies_of_no_key) {
   memcpy(reply.bytes, id, 8);
   reply.length = 8 + sizeof name;
   ticket->base = rl_resource_new_many("", 0, names, 2);
-  rl_report_message(&world->core, 1, world->now_us, &reply);
+  rl_queue_report_message(&world->core, 1, world->now_us, &reply);
   assert_int_equal(ticket->places[1].notified, 0);
   assert_int_equal(ticket->to_enqueue, 2);
   rl_resource_unref(ticket->base);
