@@ -43,6 +43,28 @@ local VALUES = {
     ["csrc/test/lib/kept.h"] = { "(10 * SECONDS / $)", "(10 * SECONDS / $ / 8)" },
     ["csrc/test/sim/check_renewal.c"] = { "third_us = own->acquired.ttl_us / $;" },
   },
+  part_of_the_validity_that_is_left_for_an_extend = {
+    { "csrc/core/lease/rl_renew.c", "every_us, valid_us %- valid_us / (%d+)" },
+    ["csrc/core/lease/rl_renew.c"] = { "at most $(x - 1)/$ of the validity" },
+    ["csrc/include/redlock.h"] = { "to $(x - 1)/$ of the validity" },
+    ["docs/c.md"] = { "to $(x - 1)/$ of the validity" },
+    ["lua/redlock/fake_option.lua"] = { "valid - valid / $)" },
+    ["csrc/test/sim/check_renewal.c"] = { "valid_us - valid_us / $;" },
+  },
+  shortest_interval_of_automatic_extends_in_ms = {
+    { "csrc/core/lease/rl_renew.h", "RL_RENEW_EVERY_MIN_US" },
+    ["csrc/core/lease/rl_renew.c"] = { "min($ ms, ttl / 3)" },
+    ["csrc/include/redlock.h"] = { "outside $ ms to" },
+    ["lua/redlock/types.lua"] = { "interval of extends, at least $;" },
+    ["docs/c.md"] = { "; $ ms to 2/3" },
+    ["docs/lua.md"] = { "outside $ ms to" },
+    ["lua/redlock/fake_option.lua"] = { "min(every, $))" },
+    ["csrc/test/sim/check_renewal.c"] = { "third_us < $000 ?" },
+  },
+  part_of_a_nested_acquire_that_may_be_over = {
+    { "csrc/core/lease/rl_reentry.c", "asked_us %- asked_us / (%d+)" },
+    ["lua/redlock/fake_operation.lua"] = { "asked - asked / $" },
+  },
   parts_of_which_one_is_random_in_the_time_of_an_extend = {
     { "csrc/core/lease/rl_renew.c", "lock%->automatic %? every_us / (%d+)" },
     ["csrc/core/lease/rl_renew.c"] = { "up to 1/$," },
@@ -179,6 +201,16 @@ local VALUES = {
     { "csrc/core/node/rl_link.h", "RL_LINK_OUTSTANDING_MAX" },
     ["docs/design.md"] = { "acquires, $ other commands", "up to $ commands wait" },
     ["docs/openresty.md"] = { "| $ commands or" },
+  },
+  MiB_of_unsent_acquires = {
+    { "csrc/core/node/rl_link.h", "RL_LINK_OUTPUT_ACQUIRE_MAX %(%(size_t%)(%d+) << 20%)" },
+    ["docs/design.md"] = { "| $ MiB for acquires" },
+    ["docs/openresty.md"] = { "or $ MB of unsent bytes" },
+  },
+  MiB_of_unsent_commands = {
+    { "csrc/core/node/rl_link.h", "RL_LINK_OUTPUT_MAX %(%(size_t%)(%d+) << 20%)" },
+    ["docs/design.md"] = { ", $ MiB for other commands", "up to $ MiB of commands" },
+    ["docs/openresty.md"] = { "commands or $ MB for" },
   },
   limit_of_waiting_releases = {
     { "csrc/core/lease/rl_release.h", "RL_RELEASE_NODE_MAX" },
