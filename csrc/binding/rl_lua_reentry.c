@@ -48,12 +48,10 @@ void rl_lua_reentry_note_lock(lua_State *L, rl_lua_lock *self) {
     self->reentrant = option;
   if (option != RL_LUA_REENTRANT_NAMED)
     return;
+  rl_lua_loss_push_own(L, self, lua_gettop(L) - 1);
   lua_insert(L, -2);
-  rl_lua_loss_push_own(L, self, lua_gettop(L));
-  lua_pushvalue(L, -3);
   lua_rawseti(L, -2, RL_LUA_OWNER_NAME);
   lua_pop(L, 1);
-  lua_remove(L, -2);
 }
 
 /* Returns the number of the running coroutine. */

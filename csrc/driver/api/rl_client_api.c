@@ -119,24 +119,13 @@ int redlock_client_on_lost(redlock_client *client, redlock_lost_function *on_los
 
 /* -------------------------------------------------------------------------------- credentials */
 
-/* Enters the client; leaves it again if the result is not REDLOCK_OK. */
-static int rl_client_api_enter(redlock_client *client, size_t node) {
+/* Returns REDLOCK_OK if a connection to |node| waits for credentials. */
+static int rl_client_may_answer(redlock_client *client, size_t node) {
   unsigned connection;
-  rl_client_enter(client);
-  int error = client->external || node >= client->core.node_count               ? REDLOCK_E_INVALID
-              : client->core.closed                                             ? REDLOCK_E_CLOSED
-              : rl_credentials_are_awaited(client, (unsigned)node, &connection) ? REDLOCK_OK
-                                                                                : REDLOCK_E_EXPIRED;
-  if (error != REDLOCK_OK) {
-    rl_client_leave(client);
-  }
-  return error;
-}
-
-/* Leaves the client, and has the next turn continue the connection. */
-static void rl_client_api_leave(redlock_client *client) {
-  rl_poll_wake(client);
-  rl_client_leave(client);
+  return client->external || node >= client->core.node_count               ? REDLOCK_E_INVALID
+         : client->core.closed                                             ? REDLOCK_E_CLOSED
+         : rl_credentials_are_awaited(client, (unsigned)node, &connection) ? REDLOCK_OK
+                                                                           : REDLOCK_E_EXPIRED;
 }
 
 int redlock_client_give_credentials(redlock_client *client, size_t node, const char *username,
@@ -145,20 +134,21 @@ int redlock_client_give_credentials(redlock_client *client, size_t node, const c
   if (client == NULL || rl_credentials_wrong(username, password, length) != NULL) {
     return REDLOCK_E_INVALID;
   }
-  int error = rl_client_api_enter(client, node);
-  if (error != REDLOCK_OK) {
-    return error;
-  }
-  while (rl_credentials_are_awaited(client, (unsigned)node, &connection)) {
-    int given = rl_core_login(&client->core, connection, username, password, length);
-    if (given == REDLOCK_OK) {
-      rl_turn_open(client, connection);
-    } else {
-      rl_credentials_refused(client, connection, redlock_strerror(given));
-      error = given;
+  rl_client_enter(client);
+  int error = rl_client_may_answer(client, node);
+  if (error == REDLOCK_OK) {
+    while (rl_credentials_are_awaited(client, (unsigned)node, &connection)) {
+      int given = rl_core_login(&client->core, connection, username, password, length);
+      if (given == REDLOCK_OK) {
+        rl_turn_open(client, connection);
+      } else {
+        rl_credentials_refused(client, connection, redlock_strerror(given));
+        error = given;
+      }
     }
+    rl_poll_wake(client);
   }
-  rl_client_api_leave(client);
+  rl_client_leave(client);
   return error;
 }
 
@@ -167,13 +157,14 @@ int redlock_client_refuse_credentials(redlock_client *client, size_t node, const
   if (client == NULL) {
     return REDLOCK_E_INVALID;
   }
-  int error = rl_client_api_enter(client, node);
-  if (error != REDLOCK_OK) {
-    return error;
+  rl_client_enter(client);
+  int error = rl_client_may_answer(client, node);
+  if (error == REDLOCK_OK) {
+    while (rl_credentials_are_awaited(client, (unsigned)node, &connection)) {
+      rl_credentials_refused(client, connection, why);
+    }
+    rl_poll_wake(client);
   }
-  while (rl_credentials_are_awaited(client, (unsigned)node, &connection)) {
-    rl_credentials_refused(client, connection, why);
-  }
-  rl_client_api_leave(client);
+  rl_client_leave(client);
   return error;
 }
