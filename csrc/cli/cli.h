@@ -126,6 +126,14 @@ int cli_result(const cli_settings *settings, redlock_lock *lock);
 /* Flushes what the verb has printed. Returns the exit status: 0 if the operation succeeded. */
 int cli_print_result(const cli_settings *settings, redlock_lock *lock);
 
+/*
+ * Prints a row for each node, as text or as JSON: its name, the vote, and the error. |granted| and
+ * |taken| are names for these votes. |label| is that of the holder, or NULL. With -q, only nodes
+ * that have not granted get a row.
+ */
+void cli_put_votes(const cli_settings *settings, redlock_lock *lock, const char *granted,
+                   const char *taken, const char *label, size_t label_length);
+
 /* Flushes the standard output. Returns 0, or the exit status after a message. */
 int cli_flush(void);
 

@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "cli_votes.h"
+#include "cli.h"
 
 int cli_bootstrap(const cli_settings *settings, cli_loop *loop, redlock_lock *lock) {
   if (settings->client.guard != REDLOCK_YES) {
@@ -13,6 +13,6 @@ int cli_bootstrap(const cli_settings *settings, cli_loop *loop, redlock_lock *lo
   if (status >= 0) {
     return status;
   }
-  cli_put_votes(settings, lock, &(cli_vote_words){.granted = "ready", .taken = "taken"});
+  cli_put_votes(settings, lock, "ready", "taken", NULL, 0);
   return cli_print_result(settings, lock);
 }

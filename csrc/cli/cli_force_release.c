@@ -11,7 +11,6 @@
 #include "cli.h"
 #include "cli_inspect.h"
 #include "cli_output.h"
-#include "cli_votes.h"
 
 /* The token; the label of its holder is its end. */
 typedef struct cli_force_target {
@@ -58,10 +57,7 @@ int cli_force_release(const cli_settings *settings, cli_loop *loop, redlock_lock
     return status;
   }
   const char *label = target.token + target.length - target.label_length;
-  cli_put_votes(settings, lock,
-                &(cli_vote_words){.granted = "deleted",
-                                  .taken = "not_held",
-                                  .label = target.label_length > 0 ? label : NULL,
-                                  .label_length = target.label_length});
+  cli_put_votes(settings, lock, "deleted", "not_held", target.label_length > 0 ? label : NULL,
+                target.label_length);
   return cli_print_result(settings, lock);
 }

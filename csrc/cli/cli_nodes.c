@@ -25,7 +25,6 @@ typedef struct cli_probe {
   redlock_lock *lock;
   redlock_vote_info vote;
   bool settled;
-  bool releasing;
 } cli_probe;
 
 typedef struct cli_nodes_run {
@@ -72,7 +71,7 @@ static void cli_probe_settle(cli_probe *probe) {
   int result = redlock_lock_result(probe->lock);
   probe->settled = result != REDLOCK_PENDING || probe->vote.vote == REDLOCK_VOTE_ERROR;
   if (probe->settled && result == REDLOCK_OK) {
-    probe->releasing = redlock_lock_release_start(probe->lock) == REDLOCK_OK;
+    (void)redlock_lock_release_start(probe->lock);
   } else if (probe->settled) {
     redlock_lock_cancel(probe->lock);
   }
@@ -82,8 +81,7 @@ static void cli_probe_settle(cli_probe *probe) {
 static bool cli_nodes_busy(const cli_nodes_run *run) {
   for (size_t i = 0; i < run->count; i++) {
     const cli_probe *probe = &run->probes[i];
-    if (!probe->settled ||
-        (probe->releasing && redlock_lock_result(probe->lock) == REDLOCK_PENDING)) {
+    if (!probe->settled || redlock_lock_result(probe->lock) == REDLOCK_PENDING) {
       return true;
     }
   }
