@@ -139,20 +139,20 @@ const char *cli_format_time(char text[static 24], redlock_duration time_us) {
 
 /* ---------------------------------------------------------------------------------------- cells */
 
-/* Returns true if |out| is a terminal that shows colours, and NO_COLOR is not set. */
-static bool cli_color_wanted(FILE *out) {
+/* Returns true if the output is a terminal that shows colours, and NO_COLOR is not set. */
+static bool cli_color_wanted(void) {
   /* The program has one thread. NOLINTBEGIN(concurrency-mt-unsafe) */
   const char *refusal = getenv("NO_COLOR");
   const char *terminal = getenv("TERM");
   /* NOLINTEND(concurrency-mt-unsafe) */
   return (refusal == NULL || refusal[0] == '\0') && terminal != NULL && terminal[0] != '\0' &&
-         strcmp(terminal, "dumb") != 0 && isatty(fileno(out)) != 0;
+         strcmp(terminal, "dumb") != 0 && isatty(STDOUT_FILENO) != 0;
 }
 
-/* Writes a cell as text. Returns the number of columns. |out| may be NULL. */
-static size_t cli_put_cell(FILE *out, const cli_cell *cell) {
+/* Writes a cell as text, or only measures it. Returns the number of columns. */
+static size_t cli_put_cell(const cli_cell *cell, bool measured) {
   static const char *const colors[] = {NULL, "\033[32m", "\033[33m", "\033[31m", "\033[2m"};
-  const char *color = out != NULL && cli_color_wanted(out) ? colors[cell->color] : NULL;
+  const char *color = !measured && cli_color_wanted() ? colors[cell->color] : NULL;
   const char *text = cell->text;
   size_t length = cell->length - (cell->kind == CLI_TOKEN ? cell->label_length : 0);
   char number[24];
@@ -165,14 +165,15 @@ static size_t cli_put_cell(FILE *out, const cli_cell *cell) {
     text = cli_format_time(number, cell->number);
   }
   text = text != NULL ? text : "-";
-  (void)(color != NULL && fputs(color, out));
-  size_t columns = cli_put_text(out, text, length > 0 ? length : strlen(text));
-  (void)(color != NULL && fputs("\033[0m", out));
+  (void)(color != NULL && fputs(color, stdout));
+  length = length > 0 ? length : strlen(text);
+  size_t columns = cli_put_text(measured ? NULL : stdout, text, length);
+  (void)(color != NULL && fputs("\033[0m", stdout));
   return columns;
 }
 
 void cli_put_color(cli_color color, const char *text) {
-  (void)cli_put_cell(stdout, &(cli_cell){.text = text, .color = color});
+  (void)cli_put_cell(&(cli_cell){.text = text, .color = color}, false);
 }
 
 void cli_set_token(cli_cell cells[static 2], const char *token, size_t length, const char *label,
@@ -221,13 +222,13 @@ void cli_json_end_line(cli_json *json) {
 }
 
 void cli_json_bytes(cli_json *json, const char *name, const void *bytes, size_t length) {
-  const unsigned char *at = bytes;
-  const unsigned char *end = at + length;
   cli_json_name(json, name);
   if (bytes == NULL) {
     (void)fputs("null", stdout);
     return;
   }
+  const unsigned char *at = bytes;
+  const unsigned char *end = at + length;
   (void)fputc('"', stdout);
   while (at < end) {
     unsigned point = 0;
@@ -343,7 +344,7 @@ static bool cli_table_next(const cli_table *table, size_t *index,
 /* |widths| is NULL for tabs. */
 static void cli_put_row(const cli_table *table, const cli_cell *cells, const size_t *widths) {
   for (size_t i = 0; table->columns[i].title != NULL; i++) {
-    size_t used = cli_put_cell(stdout, &cells[i]);
+    size_t used = cli_put_cell(&cells[i], false);
     if (table->columns[i + 1].title == NULL) {
       (void)fputc('\n', stdout);
     } else if (widths == NULL) {
@@ -365,7 +366,7 @@ static void cli_put_titles(const cli_table *table, size_t widths[static CLI_COLU
   }
   while (cli_table_next(table, &index, cells)) {
     for (size_t i = 0; table->columns[i].title != NULL; i++) {
-      size_t width = cli_put_cell(NULL, &cells[i]);
+      size_t width = cli_put_cell(&cells[i], true);
       widths[i] = width > widths[i] ? width : widths[i];
     }
   }
