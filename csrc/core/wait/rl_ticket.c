@@ -145,6 +145,12 @@ static bool rl_ticket_has_reserved(const rl_ticket *ticket, redlock_time now_us)
          rl_time_sub(now_us, ticket->reserved_us) <= RL_COMMAND_RESERVE_MS * REDLOCK_MILLISECONDS;
 }
 
+/* NTF-10. Returns true if keys have been reserved for the ticket for long enough. */
+static bool rl_ticket_yields(const rl_ticket *ticket, redlock_time now_us) {
+  return rl_ticket_has_reserved(ticket, now_us) &&
+         rl_time_sub(now_us, ticket->reserved_since_us) >= ticket->waitlist->head->ttl_us;
+}
+
 void rl_ticket_note_places(rl_ticket *ticket, redlock_time now_us, unsigned node, const char *text,
                            size_t length) {
   rl_ticket_places *places = &ticket->places[node];
@@ -208,9 +214,7 @@ static bool rl_ticket_enqueue_all(rl_link *link, redlock_time now_us, rl_ticket 
   for (unsigned i = 0; i < count; i++) {
     notified[i] = (places->notified >> i & 1) != 0 ? '1' : '0';
   }
-  /* NTF-10. Keys have been reserved for the ticket for long enough. */
-  bool yields = rl_ticket_has_reserved(ticket, now_us) &&
-                rl_time_sub(now_us, ticket->reserved_since_us) >= ticket->waitlist->head->ttl_us;
+  bool yields = rl_ticket_yields(ticket, now_us);
   if (!rl_link_queue_enqueue_all(link, now_us, ticket->id, ticket->base, entry, places->before,
                                  yields ? RL_COMMAND_YIELDS : notified)) {
     return false;
