@@ -187,6 +187,7 @@ describe("redlock.fake", function()
       options = function(client) return client:acquire("r", 30) end,
       short_for_drift = function(client) return client:new_lock("r", { ttl = 299, drift_factor = 0.99 }) end,
       short_extend = function(client) return client:new_lock("r"):extend(3) end,
+      short_extend_for_drift = function(client) return client:new_lock("r", { drift_factor = 0.99 }):extend(299) end,
       result = function(client) return client:new_lock("r"):result() end,
       check = function(client) return client:new_lock("r"):check() end,
       not_held = function(client) return client:new_lock("r"):release() end,

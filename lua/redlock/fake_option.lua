@@ -34,7 +34,8 @@ end
 
 --- Returns nil, or why a ttl is too short to be that of an extend.
 function option.too_short(ttl, factor)
-  return ttl < least_ttl(factor) and option.TOO_SHORT or nil
+  if ttl >= least_ttl(factor) then return nil end
+  return (ttl < 4 and ("ttl is %d ms, and"):format(ttl) or "ttl") .. option.TOO_SHORT
 end
 
 --- Returns for how long the keys must live after the grant so that they last for hold_at_least; 0
@@ -129,7 +130,7 @@ end
 
 option.SEVERAL = "permits: a lock with several resources is no semaphore; make a lock with permits for each resource"
 option.SUPPLIED = "permits: an acquire of a semaphore supplies no token"
-option.TOO_SHORT = "ttl must be at least 1 ms more than the drift allowance, which is ttl x drift_factor + 2 ms: "
+option.TOO_SHORT = " must be at least 1 ms more than the drift allowance, which is ttl x drift_factor + 2 ms: "
   .. "at least 4 ms with the default drift_factor"
 option.TOO_LONG = "ttl and lock_delay together are more than the guard's max_ttl"
 option.TOO_LONG_TO_HOLD = "hold_at_least, its drift and lock_delay together are more than the guard's max_ttl"

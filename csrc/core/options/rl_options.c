@@ -67,14 +67,25 @@ bool rl_options_lease_is_empty(const rl_options *above, const redlock_options *o
   return ttl_us < rl_validity_least_ttl(factor);
 }
 
+/* Returns a static sentence, so only usual values are in it. */
+static const char *rl_options_too_short(redlock_duration ttl_us) {
+#define RL_OPTIONS_TOO_SHORT(ttl)                                                                  \
+  ttl " must be at least 1 ms more than the drift allowance, which is ttl x drift_factor + 2 ms: " \
+      "at least 4 ms with the default drift_factor"
+  static const char *const sentences[] = {
+      RL_OPTIONS_TOO_SHORT("ttl"), RL_OPTIONS_TOO_SHORT("ttl is 1 ms, and"),
+      RL_OPTIONS_TOO_SHORT("ttl is 2 ms, and"), RL_OPTIONS_TOO_SHORT("ttl is 3 ms, and")};
+  uint64_t ttl_ms = rl_time_ms_down(ttl_us);
+  return sentences[ttl_ms < sizeof sentences / sizeof sentences[0] ? ttl_ms : 0];
+}
+
 const char *rl_options_read(rl_options *options, const redlock_options *own) {
   const char *wrong = rl_option_wrong(&rl_options_of_lock, own);
   if (wrong != NULL) {
     return wrong;
   }
   if (rl_options_lease_is_empty(options, own)) {
-    return "ttl must be at least 1 ms more than the drift allowance, which is ttl x drift_factor + "
-           "2 ms: at least 4 ms with the default drift_factor";
+    return rl_options_too_short(rl_options_over_duration(options->ttl_us, own->ttl_us));
   }
 #define RL_OPTIONS_OVER(name, kind, field, low, high, also, fallback, must)                        \
   options->field = RL_OPTIONS_OVER_##kind(options->field, own->field);

@@ -169,26 +169,27 @@ TEST(wrong_option_is_named) {
 }
 
 TEST(ttl_without_a_lease_is_refused) {
-  static const char SHORT[] =
-      "ttl must be at least 1 ms more than the drift allowance, which is ttl x drift_factor + "
-      "2 ms: at least 4 ms with the default drift_factor";
+#define SHORT                                                                                      \
+  " must be at least 1 ms more than the drift allowance, which is ttl x drift_factor + 2 ms: at "  \
+  "least 4 ms with the default drift_factor"
   static const struct {
     redlock_duration ttl_us;
     double factor;
     const char *wrong;
-  } cases[] = {{1 * MS, 0.0, SHORT},
-               {3 * MS + 999, 0.0, SHORT},
+  } cases[] = {{1 * MS, 0.0, "ttl is 1 ms, and" SHORT},
+               {2 * MS, 0.0, "ttl is 2 ms, and" SHORT},
+               {3 * MS + 999, 0.0, "ttl is 3 ms, and" SHORT},
                {4 * MS, 0.0, ""},
-               {2 * MS, REDLOCK_DRIFT_NONE, SHORT},
+               {2 * MS, REDLOCK_DRIFT_NONE, "ttl is 2 ms, and" SHORT},
                {3 * MS, REDLOCK_DRIFT_NONE, ""},
-               {299 * MS, 0.99, SHORT},
+               {299 * MS, 0.99, "ttl" SHORT},
                {300 * MS, 0.99, ""}};
   for (unsigned i = 0; i < COUNT_OF(cases); i++) {
     redlock_options options = {.ttl_us = cases[i].ttl_us, .drift_factor = cases[i].factor};
     check(&options, cases[i].wrong);
   }
   redlock_options drifts = {.drift_factor = 0.9999}; /* The ttl is the default. */
-  check(&drifts, SHORT);
+  check(&drifts, "ttl" SHORT);
 }
 
 TEST(retry_count_has_both_ends) {
