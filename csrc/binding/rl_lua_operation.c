@@ -5,6 +5,7 @@
  */
 #include "rl_lua_operation.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "rl_lua_argument.h"
@@ -159,6 +160,8 @@ static const rl_lua_operation operations[] = {
      begin_plain, push_true},
 };
 #define OPERATION_COUNT ((int)(sizeof operations / sizeof operations[0]))
+/* Each operation has a row, and a release two more. */
+static_assert(OPERATION_COUNT == RL_OPERATION_COUNT - 1 + 2, "a row is missing");
 
 const rl_lua_operation *rl_lua_check_operation(lua_State *L, int index) {
   lua_Integer code = luaL_checkinteger(L, index);

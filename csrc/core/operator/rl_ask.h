@@ -3,8 +3,8 @@
  *
  * SPDX-License-Identifier: MIT
  *
- * A new operation of this kind is a row in rl_operation.h, a file beside this one with its rl_steps
- * (rl_steps.h), and a row in rl_core.c. CONTRIBUTING.md names the files beyond the core.
+ * A new operation of this kind is a row in rl_operation.h, and a file beside this one with its
+ * steps (rl_steps.h). CONTRIBUTING.md names the files beyond the core.
  *   ASK-1. A held lock refuses these operations (HELD), because its round belongs to the lease.
  *   ASK-2. A lock on several resources refuses them, too, because each resource has its own answer.
  *   ASK-3. The operation waits for all nodes, until the round's deadline.
