@@ -49,7 +49,8 @@ static int cli_set_flag(cli_settings *settings, const cli_field *field, const cl
 }
 
 static int cli_set_text(cli_settings *settings, const cli_field *field, const cli_choice *choice) {
-  *(const char **)cli_field_of(settings, field) = choice->value != NULL ? choice->value : "";
+  const char *text = choice->value != NULL ? choice->value : "";
+  memcpy(cli_field_of(settings, field), &text, sizeof text);
   return -1;
 }
 

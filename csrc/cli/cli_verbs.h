@@ -12,9 +12,9 @@
 
 /*
  * X(function, name, fewest and most operands, their names, groups of options, purpose). A new verb
- * is a row here and a file cli_NAME.c with a function cli_FUNCTION(). Its lock is that of the
- * operand RESOURCE or TEXT; without one, it has a name of its own. A verb without CLIENT runs
- * without nodes, loop and lock: they are NULL.
+ * is a row here and a file cli_NAME.c with a function cli_FUNCTION(); acquire, extend and release
+ * are in cli_handover.c. Its lock is that of the operand RESOURCE or TEXT; without one, it has a
+ * name of its own. A verb without CLIENT runs without nodes, loop and lock: they are NULL.
  */
 #define CLI_VERBS(X)                                                                               \
   X(run, "run", 2, CLI_OPERANDS_ANY, " RESOURCE [--] COMMAND [ARGUMENT]...",                       \
