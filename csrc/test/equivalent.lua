@@ -116,8 +116,8 @@ return {
   -- csrc/core/node/rl_node_clock.c
   { "rl_node_clock_shows", "< to <=", why = "1 is 1" },
   -- csrc/core/options/rl_option_table.c
-  { "rl_option_count_fits", "> to >=", why = "0 is not said, and comes not here" },
-  { "rl_option_factor_fits", "> to >=", why = "0 was let in before" },
+  { "rl_option_fits", "> to >=", 1, why = "0 is not said, and comes not here" },
+  { "rl_option_fits", "> to >=", 2, why = "0 was let in before" },
   { "rl_option_fill", "< to <=", why = "equal sizes are equal" },
   -- csrc/core/base/rl_hash.c
   { "rl_hash_bytes", "< to <=", why = "equal sizes are equal" },

@@ -23,7 +23,6 @@
 #include "operator/rl_doctor.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/rl_printable.h"
@@ -164,10 +163,7 @@ static redlock_duration rl_doctor_timeout(const rl_lock *lock) {
 static const char *rl_doctor_examine(const rl_lock *lock, redlock_time now_us, rl_node *node) {
   const rl_doctor *doctor = rl_doctor_find(lock);
   size_t suffix_length = strlen(doctor->suffix);
-  char *key = malloc(doctor->key_length + suffix_length);
-  if (key == NULL) {
-    return "out of memory";
-  }
+  char key[REDLOCK_KEY_MAX + sizeof doctor->suffix];
   memcpy(key, doctor->key, doctor->key_length);
   memcpy(key + doctor->key_length, doctor->suffix, suffix_length);
   const rl_command_bytes arguments[] = {
@@ -177,9 +173,7 @@ static const char *rl_doctor_examine(const rl_lock *lock, redlock_time now_us, r
       {key, doctor->key_length + suffix_length},
       rl_command_word(doctor->keys ? "1" : "0"),
       {doctor->prefix_length > 0 ? doctor->prefix : "", doctor->prefix_length}};
-  const char *unsent = rl_ask_send(lock, now_us, node, RL_DOCTOR_EXAMINE, arguments, 6);
-  free(key);
-  return unsent;
+  return rl_ask_send(lock, now_us, node, RL_DOCTOR_EXAMINE, arguments, 6);
 }
 
 /* DOC-1 */

@@ -205,15 +205,19 @@ static int rl_address_url(rl_address_parser *parser, const char *text) {
 
 /* ----------------------------------------------------------------------------- Sentinels */
 
+/* Writes "host:port" or "[ipv6]:port". Returns its length. */
+static int rl_address_show(char *text, size_t size, const rl_address *address) {
+  bool brackets = strchr(address->host, ':') != NULL;
+  return snprintf(text, size, brackets ? "[%s]:%d" : "%s:%d", address->host, address->port);
+}
+
 /* Appends the Sentinel that was read into |host| and |port|. */
 static int rl_address_add_sentinel(rl_address_parser *parser) {
   rl_address *address = parser->address;
   rl_address_sentinels *sentinels = &address->sentinels;
   char one[RL_ADDRESS_HOST_MAX + 16];
-  bool brackets = strchr(address->host, ':') != NULL;
   size_t used = strlen(sentinels->list);
-  int length =
-      snprintf(one, sizeof one, brackets ? "[%s]:%d" : "%s:%d", address->host, address->port);
+  int length = rl_address_show(one, sizeof one, address);
   for (const char *at = sentinels->list; used > 0 && at != NULL; at = strchr(at, ',')) {
     at += *at == ',';
     if (strncmp(at, one, (size_t)length) == 0 && strchr(",", at[length]) != NULL) {
@@ -388,10 +392,8 @@ static void rl_address_name(rl_address *address) {
   } else if (sentinels->count > 0) {
     (void)snprintf(address->name, sizeof address->name, "sentinel://%s/%s", sentinels->list,
                    sentinels->master);
-  } else if (strchr(address->host, ':') != NULL) {
-    (void)snprintf(address->name, sizeof address->name, "[%s]:%d", address->host, address->port);
   } else {
-    (void)snprintf(address->name, sizeof address->name, "%s:%d", address->host, address->port);
+    (void)rl_address_show(address->name, sizeof address->name, address);
   }
 }
 

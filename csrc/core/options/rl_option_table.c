@@ -96,45 +96,30 @@ static size_t rl_option_length(const rl_option *row, const void *of) {
   return length;
 }
 
-static bool rl_option_duration_fits(const rl_option *row, redlock_duration value_us) {
-  return (value_us >= row->low && value_us <= row->high) ||
-         (value_us == REDLOCK_DURATION_NONE && (row->also & RL_OPTION_NONE) != 0) ||
-         (value_us == REDLOCK_NEVER && (row->also & RL_OPTION_NEVER) != 0);
-}
-
-static bool rl_option_count_fits(const rl_option *row, int value) {
-  return (value > 0 && (uint64_t)value >= row->low && (uint64_t)value <= row->high) ||
-         (value == RL_OPTION_COUNT_NONE && (row->also & RL_OPTION_NONE) != 0);
-}
-
-/* Written so that a NaN fails. */
-static bool rl_option_factor_fits(const rl_option *row, double value) {
-  return value == 0.0 || (value > (double)row->low && value < (double)row->high) ||
-         (value == REDLOCK_DRIFT_NONE && (row->also & RL_OPTION_NONE) != 0);
-}
-
-static bool rl_option_text_fits(const rl_option *row, const char *text) {
-  size_t length = row->high != 0 ? strnlen(text, (size_t)row->high + 1) : 0;
-  return row->high == 0 || (length >= row->low && length <= row->high);
-}
-
 static bool rl_option_fits(const rl_option *row, const void *of) {
   const void *field = (const char *)of + row->offset;
+  bool may_be_none = (row->also & RL_OPTION_NONE) != 0;
   redlock_duration value_us;
   const char *text;
   double factor;
+  size_t length;
   int number;
   switch (row->kind) {
   case RL_OPTION_DURATION:
     memcpy(&value_us, field, sizeof value_us);
-    return rl_option_duration_fits(row, value_us);
+    return (value_us >= row->low && value_us <= row->high) ||
+           (value_us == REDLOCK_DURATION_NONE && may_be_none) ||
+           (value_us == REDLOCK_NEVER && (row->also & RL_OPTION_NEVER) != 0);
   case RL_OPTION_COUNT:
   case RL_OPTION_CHOICE:
     memcpy(&number, field, sizeof number);
-    return rl_option_count_fits(row, number);
+    return (number > 0 && (uint64_t)number >= row->low && (uint64_t)number <= row->high) ||
+           (number == RL_OPTION_COUNT_NONE && may_be_none);
   case RL_OPTION_FACTOR:
     memcpy(&factor, field, sizeof factor);
-    return rl_option_factor_fits(row, factor);
+    /* Written so that a NaN fails. */
+    return factor == 0.0 || (factor > (double)row->low && factor < (double)row->high) ||
+           (factor == REDLOCK_DRIFT_NONE && may_be_none);
   case RL_OPTION_FLAG:
     memcpy(&number, field, sizeof number);
     return number == REDLOCK_YES || number == REDLOCK_NO;
@@ -142,7 +127,8 @@ static bool rl_option_fits(const rl_option *row, const void *of) {
     return rl_option_length(row, of) <= row->high;
   case RL_OPTION_TEXT:
     memcpy(&text, field, sizeof text);
-    return rl_option_text_fits(row, text);
+    length = strnlen(text, (size_t)row->high + 1);
+    return row->high == 0 || (length >= row->low && length <= row->high);
   case RL_OPTION_LABEL:
     memcpy(&text, field, sizeof text);
     return text[0] == '\0' || rl_label_is_valid(text, strnlen(text, REDLOCK_LABEL_MAX + 1));
