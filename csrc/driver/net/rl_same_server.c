@@ -10,17 +10,11 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Prefix of an IPv4 address as an IPv6 address: all addresses here have 16 bytes. */
-static const unsigned char rl_same_server_mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-
-typedef struct rl_same_server_peer {
-  unsigned char bytes[16];
-  uint32_t scope;
-  in_port_t port;
-} rl_same_server_peer;
-
-/* Returns false for a Unix socket, and for a connection that has ended. */
-static bool rl_same_server_of(int fd, rl_same_server_peer *peer) {
+/*
+ * Reads the address of the server, an IPv4 address as a mapped IPv6 address. Returns false for a
+ * Unix socket, and for a connection that has ended.
+ */
+static bool rl_same_server_of(int fd, struct sockaddr_in6 *peer) {
   struct sockaddr_storage name = {0};
   socklen_t length = sizeof name;
   memset(peer, 0, sizeof *peer);
@@ -29,19 +23,17 @@ static bool rl_same_server_of(int fd, rl_same_server_peer *peer) {
   }
   if (name.ss_family == AF_INET) {
     const struct sockaddr_in *in = (const struct sockaddr_in *)&name;
-    memcpy(peer->bytes, rl_same_server_mapped, sizeof rl_same_server_mapped);
-    memcpy(peer->bytes + sizeof rl_same_server_mapped, &in->sin_addr, sizeof in->sin_addr);
-    peer->port = in->sin_port;
+    peer->sin6_addr.s6_addr[10] = peer->sin6_addr.s6_addr[11] = 0xff;
+    memcpy(peer->sin6_addr.s6_addr + 12, &in->sin_addr, sizeof in->sin_addr);
+    peer->sin6_port = in->sin_port;
     return true;
   }
-  if (name.ss_family == AF_INET6) {
-    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&name;
-    memcpy(peer->bytes, &in6->sin6_addr, sizeof in6->sin6_addr);
-    peer->scope = in6->sin6_scope_id;
-    peer->port = in6->sin6_port;
-    return true;
-  }
-  return false;
+  memcpy(peer, &name, sizeof *peer);
+  return name.ss_family == AF_INET6;
+}
+
+static bool rl_same_server_has(const struct sockaddr_in6 *peer, const void *address) {
+  return memcmp(&peer->sin6_addr, address, sizeof peer->sin6_addr) == 0;
 }
 
 static bool rl_same_server_is_name(const rl_address *address) {
@@ -51,22 +43,19 @@ static bool rl_same_server_is_name(const rl_address *address) {
 }
 
 /* Returns true for 127.0.0.1 and ::1, the addresses of "localhost". */
-static bool rl_same_server_is_this_host(const rl_same_server_peer *peer) {
-  static const unsigned char four[4] = {127, 0, 0, 1};
-  struct in6_addr loopback = IN6ADDR_LOOPBACK_INIT;
-  return memcmp(peer->bytes, &loopback, sizeof peer->bytes) == 0 ||
-         (memcmp(peer->bytes, rl_same_server_mapped, sizeof rl_same_server_mapped) == 0 &&
-          memcmp(peer->bytes + sizeof rl_same_server_mapped, four, sizeof four) == 0);
+static bool rl_same_server_is_this_host(const struct sockaddr_in6 *peer) {
+  static const unsigned char mapped[16] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
+  return rl_same_server_has(peer, &in6addr_loopback) || rl_same_server_has(peer, mapped);
 }
 
 bool rl_same_server(int first, const rl_address *a, int second, const rl_address *b) {
-  rl_same_server_peer one, other;
+  struct sockaddr_in6 one, other;
   if (a->db != b->db || !rl_same_server_of(first, &one) || !rl_same_server_of(second, &other) ||
-      one.port != other.port) {
+      one.sin6_port != other.sin6_port) {
     return false;
   }
-  if (memcmp(one.bytes, other.bytes, sizeof one.bytes) == 0) {
-    return one.scope == other.scope;
+  if (rl_same_server_has(&one, &other.sin6_addr)) {
+    return one.sin6_scope_id == other.sin6_scope_id;
   }
   return (rl_same_server_is_name(a) || rl_same_server_is_name(b)) &&
          rl_same_server_is_this_host(&one) && rl_same_server_is_this_host(&other);

@@ -268,18 +268,19 @@ static bool rl_sentinel_is_majority(const rl_sentinel_master *answers, unsigned 
   return alike > sentinels / 2;
 }
 
-static bool rl_sentinel_find_by(const rl_address_sentinels *sentinels,
-                                rl_sentinel_connection *connection, rl_sentinel_master *master,
-                                char *error) {
+/* Creates the mutex here, because the caller of the thread holds that of its client. */
+bool rl_sentinel_find(const rl_address_sentinels *sentinels, rl_sentinel_connection *connection,
+                      rl_sentinel_master *master, char *error) {
   rl_sentinel_master answers[RL_ADDRESS_SENTINELS_MAX];
   rl_buffer request = {0};
   unsigned count = 0;
   bool found = false;
   rl_sentinel one = {.name = sentinels->list, .connection = connection, .fd = -1};
-  bool formed = rl_sentinel_request(sentinels, &request);
+  bool locks = rl_mutex_init(&connection->mutex);
+  bool ready = locks && rl_sentinel_request(sentinels, &request);
   (void)snprintf(error, RL_STREAM_ERROR_MAX,
-                 formed ? "the Sentinels name different masters" : "out of memory");
-  for (unsigned i = 0; i < sentinels->count && formed && !found; i++) {
+                 ready ? "the Sentinels name different masters" : "out of memory");
+  for (unsigned i = 0; i < sentinels->count && ready && !found; i++) {
     one.name_length = strcspn(one.name, ",");
     if (rl_sentinel_ask(&one, &request, sentinels->has_password, &answers[count])) {
       found = rl_sentinel_is_majority(answers, count, sentinels->count);
@@ -291,18 +292,9 @@ static bool rl_sentinel_find_by(const rl_address_sentinels *sentinels,
     one.name += one.name_length + 1;
   }
   rl_buffer_free(&request);
-  return found;
-}
-
-/* Creates the mutex here, because the caller of the thread holds that of its client. */
-bool rl_sentinel_find(const rl_address_sentinels *sentinels, rl_sentinel_connection *connection,
-                      rl_sentinel_master *master, char *error) {
-  if (!rl_mutex_init(&connection->mutex)) {
-    (void)snprintf(error, RL_STREAM_ERROR_MAX, "out of memory");
-    return false;
+  if (locks) {
+    rl_mutex_free(&connection->mutex);
   }
-  bool found = rl_sentinel_find_by(sentinels, connection, master, error);
-  rl_mutex_free(&connection->mutex);
   return found;
 }
 
