@@ -36,51 +36,43 @@ __attribute__((format(printf, 2, 3))) static int rl_address_fail(rl_address_pars
 }
 
 static int rl_address_hex(char digit) {
-  if (digit >= '0' && digit <= '9') {
-    return digit - '0';
-  }
-  if (digit >= 'a' && digit <= 'f') {
-    return digit - 'a' + 10;
-  }
-  return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
+  static const char digits[] = "0123456789abcdefABCDEF";
+  const char *at = digit != '\0' ? strchr(digits, digit) : NULL;
+  int value = at != NULL ? (int)(at - digits) : -1;
+  return value < 16 ? value : value - 6;
 }
 
-/* Decodes %XX in |length| bytes. Appends a NUL. Sets |*used| to the number of decoded bytes. */
+/*
+ * Decodes %XX in |length| bytes. Appends a NUL. Sets |*used| to the number of decoded bytes; if
+ * |used| is NULL, they must have no NUL.
+ */
 static int rl_address_unescape(rl_address_parser *parser, char *out, size_t out_max, size_t *used,
                                const char *text, size_t length, const char *what) {
-  *used = 0;
+  size_t count = 0;
   for (size_t i = 0; i < length; i++) {
     char byte = text[i];
     if (byte == '%') {
-      int high = -1;
-      int low = -1;
-      if (length - i > 2) {
-        high = rl_address_hex(text[i + 1]);
-        low = rl_address_hex(text[i + 2]);
-      }
+      int high = length - i > 2 ? rl_address_hex(text[i + 1]) : -1;
+      int low = length - i > 2 ? rl_address_hex(text[i + 2]) : -1;
       if (high < 0 || low < 0) {
         return rl_address_fail(parser, "the %s has a %%-escape that is not two hex digits", what);
       }
       byte = (char)(high * 16 + low);
       i += 2;
     }
-    if (*used == out_max) {
+    if (count == out_max) {
       return rl_address_fail(parser, "the %s is longer than %zu bytes", what, out_max);
     }
-    out[(*used)++] = byte;
+    out[count++] = byte;
   }
-  out[*used] = '\0';
+  out[count] = '\0';
+  if (used == NULL && strlen(out) != count) {
+    return rl_address_fail(parser, "the %s must not contain a NUL byte", what);
+  }
+  if (used != NULL) {
+    *used = count;
+  }
   return REDLOCK_OK;
-}
-
-/* Does the same for a string, in which a NUL byte is an error. */
-static int rl_address_unescape_text(rl_address_parser *parser, char *out, size_t out_max,
-                                    const char *text, size_t length, const char *what) {
-  size_t used;
-  int error = rl_address_unescape(parser, out, out_max, &used, text, length, what);
-  return error == REDLOCK_OK && strlen(out) != used
-             ? rl_address_fail(parser, "the %s must not contain a NUL byte", what)
-             : error;
 }
 
 /* Returns -1 if the text is no number up to |max|. */
@@ -168,8 +160,8 @@ static int rl_address_userinfo(rl_address_parser *parser, const char *text, size
   rl_address *address = parser->address;
   const char *colon = memchr(text, ':', length);
   size_t user_length = colon == NULL ? length : (size_t)(colon - text);
-  int error = rl_address_unescape_text(parser, address->username, RL_ADDRESS_TEXT_MAX, text,
-                                       user_length, "username");
+  int error = rl_address_unescape(parser, address->username, RL_ADDRESS_TEXT_MAX, NULL, text,
+                                  user_length, "username");
   address->has_username = user_length > 0;
   if (error == REDLOCK_OK && colon != NULL) {
     error = rl_address_unescape(parser, address->password, RL_ADDRESS_TEXT_MAX,
@@ -186,8 +178,8 @@ static int rl_address_path(rl_address_parser *parser, const char *text) {
   if (text[0] != '/') {
     return rl_address_fail(parser, "the path of a Unix socket must begin with '/': unix:///path");
   }
-  int error = rl_address_unescape_text(parser, parser->address->path, RL_ADDRESS_PATH_MAX, text,
-                                       length, "path");
+  int error = rl_address_unescape(parser, parser->address->path, RL_ADDRESS_PATH_MAX, NULL, text,
+                                  length, "path");
   if (error != REDLOCK_OK || query[0] == '\0') {
     return error;
   }

@@ -222,16 +222,15 @@ void rl_queue_report_unanswered(rl_core *core, const rl_node *node,
 
 /* Reads the id at the beginning of a message. Returns false if there is none. */
 static bool rl_queue_report_read_id(const rl_reply *reply, uint32_t *id) {
+  static const char digits[] = "0123456789abcdef";
   *id = 0;
   for (unsigned i = 0; i < RL_QUEUE_REPORT_PAYLOAD; i++) {
-    char digit = i < reply->length ? reply->bytes[i] : '\0';
-    if (digit >= '0' && digit <= '9') {
-      *id = *id << 4 | (uint32_t)(digit - '0');
-    } else if (digit >= 'a' && digit <= 'f') {
-      *id = *id << 4 | (uint32_t)(digit - 'a' + 10);
-    } else {
+    char byte = i < reply->length ? reply->bytes[i] : '\0';
+    const char *digit = byte != '\0' ? strchr(digits, byte) : NULL;
+    if (digit == NULL) {
       return false;
     }
+    *id = *id << 4 | (uint32_t)(digit - digits);
   }
   return true;
 }
