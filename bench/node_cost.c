@@ -116,7 +116,7 @@ static void cost_native(const cost *c, rl_buffer *out, const rl_command_key *key
 
 /* The script that acquires a lock with a fencing token, or for a client with a guard, or both. */
 static void cost_take(rl_buffer *out, const rl_command_key *key, cost_step step, bool by_text) {
-  rl_fenced_command watch = {.script = RL_SCRIPT_TAKE, .by_text = by_text, .ttl_ms = 100000};
+  rl_command_fence watch = {.script = RL_SCRIPT_TAKE, .by_text = by_text, .ttl_ms = 100000};
   watch.fence = step == COST_TAKE_GUARDED ? 0 : COST_FENCE;
   watch.seal = step == COST_TAKE_FENCED ? NULL : COST_SEAL;
   (void)rl_command_fenced(out, key, &watch);

@@ -167,7 +167,7 @@ bool rl_link_queue_release(rl_link *link, redlock_time now_us, rl_attempt *attem
 
 /* Queues TAKE, PROLONG or CONFIRM. */
 static bool rl_link_queue_fenced_or_guarded(rl_link *link, rl_outstanding *command,
-                                            rl_fenced_command *fenced) {
+                                            rl_command_fence *fenced) {
   rl_command_key key = rl_attempt_key(command->attempt);
   command->script = (uint8_t)fenced->script;
   command->by_text = command->by_text || !link->knows[fenced->script];
@@ -183,7 +183,7 @@ bool rl_link_queue_take(rl_link *link, redlock_time now_us, rl_outstanding_kind 
                         rl_attempt *attempt, uint32_t round, uint64_t ttl_ms, bool own,
                         uint64_t fence) {
   rl_outstanding command = {attempt, now_us, round, (uint8_t)kind, 0, 0, RL_SCRIPT_NONE};
-  rl_fenced_command fenced = {
+  rl_command_fence fenced = {
       .script = RL_SCRIPT_TAKE, .own = own, .fence = fence, .ttl_ms = ttl_ms};
   const rl_guard *guard = link->guard;
   if (guard != NULL) { /* GRD-4. A repeated lease (|own|) always compares the history. */
@@ -202,7 +202,7 @@ bool rl_link_queue_prolong(rl_link *link, redlock_time now_us, rl_attempt *attem
                            bool by_text, uint64_t ttl_ms, uint64_t fence) {
   rl_outstanding command = {attempt, now_us, round,         RL_OUTSTANDING_EXTEND,
                             by_text, 0,      RL_SCRIPT_NONE};
-  rl_fenced_command fenced = {.script = RL_SCRIPT_PROLONG, .fence = fence, .ttl_ms = ttl_ms};
+  rl_command_fence fenced = {.script = RL_SCRIPT_PROLONG, .fence = fence, .ttl_ms = ttl_ms};
   return rl_link_queue_fenced_or_guarded(link, &command, &fenced);
 }
 
@@ -210,7 +210,7 @@ bool rl_link_queue_confirm(rl_link *link, redlock_time now_us, rl_attempt *attem
                            bool by_text, uint64_t ttl_ms, uint64_t fence) {
   rl_outstanding command = {attempt, now_us, round,         RL_OUTSTANDING_CONFIRM,
                             by_text, 0,      RL_SCRIPT_NONE};
-  rl_fenced_command fenced = {.script = RL_SCRIPT_CONFIRM, .fence = fence, .ttl_ms = ttl_ms};
+  rl_command_fence fenced = {.script = RL_SCRIPT_CONFIRM, .fence = fence, .ttl_ms = ttl_ms};
   return rl_link_queue_fenced_or_guarded(link, &command, &fenced);
 }
 

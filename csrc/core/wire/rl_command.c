@@ -293,7 +293,7 @@ bool rl_command_attach(rl_buffer *buffer, const rl_command_key *key, const rl_co
 }
 
 bool rl_command_fenced(rl_buffer *buffer, const rl_command_key *key,
-                       const rl_fenced_command *fenced) {
+                       const rl_command_fence *fenced) {
   bool takes = rl_script_takes(fenced->script);
   const rl_command_argv fence = {NULL, fenced->fence};
   const rl_command_argv argv[] = {rl_command_token_of(key),

@@ -144,8 +144,8 @@ bool rl_command_enqueue_all(rl_buffer *buffer, bool by_text, const rl_command_ke
                             const char *before, const char *notified);
 
 /*
- * TAKE, PROLONG and CONFIRM. Each answers "word now fence": the node's clock in microseconds, and
- * the counter if TAKE has raised it, otherwise 0. The word is
+ * Arguments of TAKE, PROLONG and CONFIRM. Each answers "word now fence": the node's clock in
+ * microseconds, and the counter if TAKE has raised it, otherwise 0. The word is
  *   OK     done;
  *   1...   TAKE: the key of that number exists. Nothing is changed;
  *   no     PROLONG, CONFIRM: a key does not have the token. Nothing is changed;
@@ -155,7 +155,7 @@ bool rl_command_enqueue_all(rl_buffer *buffer, bool by_text, const rl_command_ke
  * number, because a lease outlives its counter. They prolong a counter that is high enough, which
  * also works on a node that is out of memory.
  */
-typedef struct rl_fenced_command {
+typedef struct rl_command_fence {
   rl_script script;
   const char *body; /* text or SHA-1, if it is not that of the table; or NULL */
   bool by_text;
@@ -164,10 +164,10 @@ typedef struct rl_fenced_command {
   uint64_t ttl_ms;    /* life of the keys; their counters live for a week more */
   const char *seal;   /* TAKE with a guard: the key of the record's seal; or NULL */
   const char *run_id; /* TAKE with a seal: the server, "run_id-history" or "-history"; or NULL */
-} rl_fenced_command;
+} rl_command_fence;
 
 bool rl_command_fenced(rl_buffer *buffer, const rl_command_key *key,
-                       const rl_fenced_command *fenced);
+                       const rl_command_fence *fenced);
 
 /*
  * Asks which of the slots 1 to |permits| of the semaphore |base| exist. It changes nothing. The

@@ -358,13 +358,13 @@ TEST(take_equals_hiredis) {
     bool both = (i & 1) != 0, fenced = (i & 2) != 0, guarded = (i & 4) != 0, by_text = (i & 8) != 0;
     rl_command_key key = {"abb",        both ? 3 : 1,      TOKEN,    40,
                           both ? 2 : 0, both ? two : NULL, {NULL, 0}};
-    rl_fenced_command watch = {.script = RL_SCRIPT_TAKE,
-                               .by_text = by_text,
-                               .own = fenced,
-                               .fence = fenced ? 1763000000000000 : 0,
-                               .ttl_ms = 10000,
-                               .seal = guarded ? "redlock:lineage 5" : NULL,
-                               .run_id = by_text ? "0123" : NULL};
+    rl_command_fence watch = {.script = RL_SCRIPT_TAKE,
+                              .by_text = by_text,
+                              .own = fenced,
+                              .fence = fenced ? 1763000000000000 : 0,
+                              .ttl_ms = 10000,
+                              .seal = guarded ? "redlock:lineage 5" : NULL,
+                              .run_id = by_text ? "0123" : NULL};
     const char *words[20] = {by_text ? "EVAL" : "EVALSHA", by_text
                                                                ? rl_script_text(RL_SCRIPT_TAKE)
                                                                : rl_script_sha1(RL_SCRIPT_TAKE)};
@@ -398,9 +398,9 @@ TEST(take_equals_hiredis) {
 
 TEST(prolong_and_confirm_equal_hiredis) {
   rl_command_key key = key_of("a", 1);
-  rl_fenced_command keep = {
+  rl_command_fence keep = {
       .script = RL_SCRIPT_PROLONG, .body = "text", .by_text = true, .fence = 7, .ttl_ms = 5};
-  rl_fenced_command confirm = {.script = RL_SCRIPT_CONFIRM, .fence = 8, .ttl_ms = 5};
+  rl_command_fence confirm = {.script = RL_SCRIPT_CONFIRM, .fence = 8, .ttl_ms = 5};
   const char *kept[] = {"EVAL", "text", "2", "a", "a:redlock-fence", TOKEN, "5", "1", "7"};
   const char *sha1 = rl_script_sha1(RL_SCRIPT_CONFIRM);
   const char *confirmed[] = {"EVALSHA", sha1, "2", "a", "a:redlock-fence", TOKEN, "5", "1", "8"};
