@@ -33,13 +33,13 @@ static int rl_route_without_tls(const rl_address *address, const redlock_node *n
                                 const redlock_settings *settings, char *message) {
   const char *useless = rl_route_option_of_node(node);
   if (useless != NULL) {
-    (void)snprintf(message, RL_STREAM_ERROR_MAX, "%s has no effect without tls", useless);
+    (void)snprintf(message, RL_ROUTE_ERROR_MAX, "%s has no effect without tls", useless);
     return REDLOCK_E_INVALID;
   }
   bool open = node->tls == 0 && settings->tls == 0 && address->path[0] == '\0';
   const char *forgotten = open ? rl_route_option_of_client(settings) : NULL;
   if (forgotten != NULL) {
-    (void)snprintf(message, RL_STREAM_ERROR_MAX,
+    (void)snprintf(message, RL_ROUTE_ERROR_MAX,
                    "%s is set, but tls is not: set tls to REDLOCK_YES, or to REDLOCK_NO for a node "
                    "or a client without",
                    forgotten);
@@ -58,7 +58,7 @@ int rl_route_make(rl_route *route, const rl_address *address, const redlock_node
   }
   const redlock_transport *transport = settings->transport;
   if (transport == NULL || transport->version != RL_TRANSPORT_VERSION) {
-    (void)snprintf(message, RL_STREAM_ERROR_MAX, "%s",
+    (void)snprintf(message, RL_ROUTE_ERROR_MAX, "%s",
                    transport == NULL
                        ? "TLS is in a library of its own: link with -lredlock_tls, and set "
                          "transport to redlock_tls()"
@@ -79,7 +79,7 @@ int rl_route_make(rl_route *route, const rl_address *address, const redlock_node
                                       RL_ROUTE_OF(tls_dangerously_unverified) == REDLOCK_YES,
                                   .like = like == NULL ? NULL : like->node};
   route->transport = transport;
-  return transport->node_new(&route->node, &options, message, RL_STREAM_ERROR_MAX);
+  return transport->node_new(&route->node, &options, message, RL_ROUTE_ERROR_MAX);
 }
 
 void rl_route_free(rl_route *route) {

@@ -6,15 +6,10 @@
 #ifndef RL_STREAM_H
 #define RL_STREAM_H
 
+#include "net/rl_route.h"
 #include "net/rl_transport.h"
 
-#define RL_STREAM_ERROR_MAX 192
-
-/* How a node is reached (rl_route.c); zeros: by the bare socket. */
-typedef struct rl_route {
-  const redlock_transport *transport;
-  rl_transport_node *node;
-} rl_route;
+#define RL_STREAM_ERROR_MAX RL_ROUTE_ERROR_MAX
 
 typedef struct rl_stream {
   const redlock_transport *transport; /* NULL: bytes go as they are */

@@ -44,7 +44,7 @@ static void node_free(rl_transport_node *node) {
 static redlock_transport transport = {
     .version = RL_TRANSPORT_VERSION, .node_new = node_new, .node_free = node_free};
 
-static char message[RL_STREAM_ERROR_MAX];
+static char message[RL_ROUTE_ERROR_MAX];
 static rl_route route;
 
 static int reset(void **state) {
