@@ -80,9 +80,9 @@ static int client_new(lua_State *L) {
     return push_refusal(L, error, message);
   }
   self->client->watchdog.forbidden = lua_toboolean(L, 2);
-  rl_lua_loss_note_client(L, self, 1);
+  rl_lua_loss_note_client(L, self);
   (void)rl_lua_keep_option(L, 1, "credentials", RL_LUA_CREDENTIALS);
-  error = rl_lua_event_note_client(L, self, 1);
+  error = rl_lua_event_note_client(L, self);
   return error == REDLOCK_OK ? 1 : push_refusal(L, error, message);
 }
 

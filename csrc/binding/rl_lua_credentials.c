@@ -16,6 +16,9 @@
 /* Message of the error that lua(1) and luajit(1) raise for Ctrl-C. */
 #define INTERRUPTED "interrupted!"
 
+/* Indexes of a result of pcall(). */
+enum { STATUS = 3, FIRST, SECOND };
+
 int rl_lua_credentials_later(redlock_client *client, size_t node, redlock_credentials *credentials,
                              void *data) {
   (void)credentials;
@@ -24,8 +27,8 @@ int rl_lua_credentials_later(redlock_client *client, size_t node, redlock_creden
   return REDLOCK_PENDING;
 }
 
-void rl_lua_credentials_push(lua_State *L, int index) {
-  lua_getuservalue(L, index);
+void rl_lua_credentials_push(lua_State *L) {
+  lua_getuservalue(L, 1);
   lua_rawgeti(L, -1, 2); /* The client. */
   lua_getuservalue(L, -1);
   lua_rawgeti(L, -1, RL_LUA_CREDENTIALS);
@@ -75,48 +78,49 @@ static bool set_asking(redlock_client *client, bool asking) {
   return before;
 }
 
-/* Copies the error at |index|, if it is a string, without control characters. */
-static void read_error(lua_State *L, int index, rl_lua_credentials_answer *answer) {
-  if (lua_type(L, index) != LUA_TSTRING)
+/* Copies the error, if it is a string, without control characters. */
+static void read_error(lua_State *L, rl_lua_credentials_answer *answer) {
+  if (lua_type(L, FIRST) != LUA_TSTRING)
     return;
-  rl_lua_copy(answer->why, sizeof answer->why, lua_tostring(L, index));
+  rl_lua_copy(answer->why, sizeof answer->why, lua_tostring(L, FIRST));
   for (char *at = answer->why; *at != '\0'; at++)
     if ((unsigned char)*at < ' ' || *at == 0x7f)
       *at = ' ';
 }
 
-static void refuse(rl_lua_credentials_answer *answer, const char *why) {
-  answer->had = false;
-  rl_lua_copy(answer->why, sizeof answer->why, why);
-}
-
-void rl_lua_credentials_read(lua_State *L, int index, rl_lua_credentials_answer *answer) {
-  int last = lua_type(L, index + 2) == LUA_TNIL ? index + 1 : index + 2;
+/* Reads the values of a call that has returned. Returns what is wrong with them, or NULL. */
+static const char *read_values(lua_State *L, rl_lua_credentials_answer *answer) {
+  int last = lua_isnil(L, SECOND) ? FIRST : SECOND;
   size_t user_length = 0;
 
-  memset(answer, 0, sizeof *answer);
-  if (!lua_toboolean(L, index)) {
-    read_error(L, index + 1, answer);
-    return;
-  }
-  if (!lua_toboolean(L, index + 1)) { /* The second value may be a password: hide it. */
-    if (lua_toboolean(L, index + 2))
-      refuse(answer, "the function returned nil and a second value, which is hidden; raise an "
-                     "error() to give a reason");
-    return;
-  }
-  if (lua_type(L, index + 1) != LUA_TSTRING || lua_type(L, last) != LUA_TSTRING) {
-    refuse(answer, "the function must return a password, or a username and a password");
-    return;
-  }
+  if (!lua_toboolean(L, FIRST)) /* The second value may be a password: hide it. */
+    return lua_toboolean(L, SECOND)
+               ? "the function returned nil and a second value, which is hidden; raise an error() "
+                 "to give a reason"
+               : NULL;
+  if (lua_type(L, FIRST) != LUA_TSTRING || lua_type(L, last) != LUA_TSTRING)
+    return "the function must return a password, or a username and a password";
   answer->had = true;
   answer->password = lua_tolstring(L, last, &answer->length);
-  if (last == index + 2)
-    answer->username = lua_tolstring(L, index + 1, &user_length);
-  if (answer->username != NULL && strlen(answer->username) != user_length) {
-    refuse(answer, "the username contains a NUL byte");
-  } else if (rl_credentials_wrong(answer->username, answer->password, answer->length) != NULL) {
-    refuse(answer, rl_credentials_wrong(answer->username, answer->password, answer->length));
+  if (last == SECOND)
+    answer->username = lua_tolstring(L, FIRST, &user_length);
+  return answer->username != NULL && strlen(answer->username) != user_length
+             ? "the username contains a NUL byte"
+             : rl_credentials_wrong(answer->username, answer->password, answer->length);
+}
+
+void rl_lua_credentials_read(lua_State *L, rl_lua_credentials_answer *answer) {
+  const char *wrong;
+
+  memset(answer, 0, sizeof *answer);
+  if (!lua_toboolean(L, STATUS)) {
+    read_error(L, answer);
+    return;
+  }
+  wrong = read_values(L, answer);
+  if (wrong != NULL) {
+    answer->had = false;
+    rl_lua_copy(answer->why, sizeof answer->why, wrong);
   }
 }
 
@@ -153,7 +157,7 @@ static int ask_all(lua_State *L) {
 
     lua_settop(L, 2);
     lua_pushboolean(L, 0);
-    rl_lua_credentials_push(L, 1);
+    rl_lua_credentials_push(L);
     if (lua_isnil(L, -1)) {
       (void)redlock_client_refuse_credentials(client, node,
                                               "its function belongs to another Lua state");
@@ -165,11 +169,11 @@ static int ask_all(lua_State *L) {
     if (status != 0)
       lua_pushnil(L);
     lua_pushboolean(L, status == 0);
-    lua_replace(L, 3);
-    rl_lua_credentials_read(L, 3, &answer);
+    lua_replace(L, STATUS);
+    rl_lua_credentials_read(L, &answer);
     rl_lua_credentials_give(client, node, &answer);
-    if (status != 0 && is_interrupt(L, 4)) {
-      lua_pushvalue(L, 4);
+    if (status != 0 && is_interrupt(L, FIRST)) {
+      lua_pushvalue(L, FIRST);
       return lua_error(L);
     }
   }

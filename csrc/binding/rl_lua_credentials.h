@@ -39,16 +39,16 @@ typedef struct rl_lua_credentials_answer {
   char why[REDLOCK_TEXT_MAX]; /* reason, unless had */
 } rl_lua_credentials_answer;
 
-/* Reads a result of pcall(): the status at |index|, and two values behind it. */
-void rl_lua_credentials_read(lua_State *L, int index, rl_lua_credentials_answer *answer);
+/* Reads a result of pcall(): the status at index 3, and two values behind it. */
+void rl_lua_credentials_read(lua_State *L, rl_lua_credentials_answer *answer);
 
 /* Takes the next node from |from| on that waits for credentials and is not asked for, and its name,
    which lives as long as the client. Returns false if there is none. */
 bool rl_lua_credentials_take(redlock_client *client, unsigned from, unsigned *node,
                              const char **name);
 
-/* Pushes the function of the object at |index|, a client or a lock; nil if there is none. */
-void rl_lua_credentials_push(lua_State *L, int index);
+/* Pushes the function of the object at index 1, a client or a lock; nil if there is none. */
+void rl_lua_credentials_push(lua_State *L);
 
 /* Gives the answer to the library, which asks again if it comes too late. */
 void rl_lua_credentials_give(redlock_client *client, unsigned node,

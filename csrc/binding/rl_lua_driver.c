@@ -95,7 +95,7 @@ static int driver_next_asked(lua_State *L) {
   if (self->client->settings.credentials != rl_lua_credentials_later ||
       !rl_lua_credentials_take(self->client, 0, &node, &name))
     return 0;
-  rl_lua_credentials_push(L, 1);
+  rl_lua_credentials_push(L);
   lua_pushstring(L, name);
   lua_pushinteger(L, (lua_Integer)node + 1);
   return 3;
@@ -109,7 +109,7 @@ static int driver_give_credentials(lua_State *L) {
   rl_lua_credentials_answer answer;
 
   lua_settop(L, 5);
-  rl_lua_credentials_read(L, 3, &answer);
+  rl_lua_credentials_read(L, &answer);
   rl_lua_credentials_give(self->client, (unsigned)(node - 1), &answer);
   return 0;
 }
@@ -117,7 +117,7 @@ static int driver_give_credentials(lua_State *L) {
 /* (client) -> its credentials function, or nil. */
 static int driver_credentials_of(lua_State *L) {
   (void)rl_lua_check_client(L, RL_LUA_WRAPPED, "credentials_of()");
-  rl_lua_credentials_push(L, 1);
+  rl_lua_credentials_push(L);
   return 1;
 }
 

@@ -284,7 +284,7 @@ static void wait_for_end(lua_State *L, rl_lua_lock *self, bool may_raise) {
 /* (lock, code of an operation, argument) -> results of the method: starts it, and waits for its
    end. */
 static int lock_run(lua_State *L) {
-  const rl_lua_operation *row = rl_lua_check_operation(L, 2);
+  const rl_lua_operation *row = rl_lua_check_operation(L);
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, row->method);
   int error;
 
@@ -307,7 +307,7 @@ static int lock_release_send(lua_State *L) {
 
 /* (lock, code of an operation, argument) -> true; or nil, message, code: starts it. */
 static int lock_start(lua_State *L) {
-  const rl_lua_operation *row = rl_lua_check_operation(L, 2);
+  const rl_lua_operation *row = rl_lua_check_operation(L);
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, "lock:start()");
   int error;
 

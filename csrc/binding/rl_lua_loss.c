@@ -72,8 +72,8 @@ int rl_lua_loss_has_option(lua_State *L, int index) {
   return has;
 }
 
-void rl_lua_loss_note_client(lua_State *L, rl_lua_client *self, int index) {
-  if (rl_lua_keep_option(L, index, "on_lost", RL_LUA_ON_LOST_CLIENT))
+void rl_lua_loss_note_client(lua_State *L, rl_lua_client *self) {
+  if (rl_lua_keep_option(L, 1, "on_lost", RL_LUA_ON_LOST_CLIENT))
     self->client->has_on_lost = true;
 }
 
@@ -163,8 +163,8 @@ void rl_lua_loss_replace(lua_State *L, rl_lua_lock *self) {
 
 /* ------------------------------------------------------------------------------------- events */
 
-int rl_lua_event_note_client(lua_State *L, rl_lua_client *self, int index) {
-  if (!rl_lua_keep_option(L, index, "on_event", RL_LUA_ON_EVENT))
+int rl_lua_event_note_client(lua_State *L, rl_lua_client *self) {
+  if (!rl_lua_keep_option(L, 1, "on_event", RL_LUA_ON_EVENT))
     return REDLOCK_OK;
   note_object(L, lua_gettop(L), self->client);
   self->client->has_on_event = true;

@@ -34,12 +34,12 @@ int rl_lua_loss_has_option(lua_State *L, int index);
    |index|. */
 void rl_lua_loss_push_own(lua_State *L, rl_lua_lock *self, int index);
 
-/* Store on_lost of the options, those of a client at |index|, in the object on top of the stack. */
-void rl_lua_loss_note_client(lua_State *L, rl_lua_client *self, int index);
+/* Store on_lost of the options, those of a client at index 1, in the object on top of the stack. */
+void rl_lua_loss_note_client(lua_State *L, rl_lua_client *self);
 void rl_lua_loss_note_lock(lua_State *L, rl_lua_lock *self);
 
 /* The same for on_event: turns events on. Returns REDLOCK_OK or REDLOCK_E_NO_MEMORY. */
-int rl_lua_event_note_client(lua_State *L, rl_lua_client *self, int index);
+int rl_lua_event_note_client(lua_State *L, rl_lua_client *self);
 
 /* Maps |lock| to the object at index 1, while that lives. */
 void rl_lua_loss_watch(lua_State *L, const redlock_lock *lock);

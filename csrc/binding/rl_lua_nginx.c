@@ -318,7 +318,7 @@ static int nginx_answer(lua_State *L) {
   rl_lua_credentials_answer answer;
 
   lua_settop(L, 5);
-  rl_lua_credentials_read(L, 3, &answer);
+  rl_lua_credentials_read(L, &answer);
   if (goes_on && (!answer.had || rl_core_login(core, connection, answer.username, answer.password,
                                                answer.length) != REDLOCK_OK)) {
     rl_credentials_refused(self->client, connection, answer.why);

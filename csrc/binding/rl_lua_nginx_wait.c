@@ -215,7 +215,7 @@ static void note_begun(lua_State *L, rl_lua_lock *self, rl_operation operation, 
  *     false                                   the client of the lock blocks
  */
 static int wait_start(lua_State *L) {
-  const rl_lua_operation *row = rl_lua_check_operation(L, 2);
+  const rl_lua_operation *row = rl_lua_check_operation(L);
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, row->method);
   rl_lua_nginx *nginx;
   int error, of_worker = 0;
@@ -302,7 +302,7 @@ static int wait_result(lua_State *L) {
  * busy lock is misuse.
  */
 static int wait_overtake(lua_State *L) {
-  const rl_lua_operation *row = rl_lua_check_operation(L, 2);
+  const rl_lua_operation *row = rl_lua_check_operation(L);
   rl_lua_lock *self = rl_lua_check_lock(L, RL_LUA_WRAPPED, row->method);
   rl_lock *lock = rl_lock_of(self->lock);
 

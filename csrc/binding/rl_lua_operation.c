@@ -163,8 +163,8 @@ static const rl_lua_operation operations[] = {
 /* Each operation has a row, and a release two more. */
 static_assert(OPERATION_COUNT == RL_OPERATION_COUNT - 1 + 2, "a row is missing");
 
-const rl_lua_operation *rl_lua_check_operation(lua_State *L, int index) {
-  lua_Integer code = luaL_checkinteger(L, index);
+const rl_lua_operation *rl_lua_check_operation(lua_State *L) {
+  lua_Integer code = luaL_checkinteger(L, 2);
 
   if (code < 1 || code > OPERATION_COUNT)
     luaL_error(L, "no such operation");

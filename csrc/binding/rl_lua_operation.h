@@ -33,8 +33,8 @@ typedef struct rl_lua_operation {
   void (*push)(lua_State *L, rl_lua_lock *self, redlock_duration validity_us);
 } rl_lua_operation;
 
-/* Returns the operation whose code is at |index|, or raises an error. */
-const rl_lua_operation *rl_lua_check_operation(lua_State *L, int index);
+/* Returns the operation whose code is at index 2, or raises an error. */
+const rl_lua_operation *rl_lua_check_operation(lua_State *L);
 
 /* Begins the operation of |row|. Returns REDLOCK_OK, or an error. */
 int rl_lua_begin(lua_State *L, rl_lua_lock *self, const rl_lua_operation *row,
