@@ -34,7 +34,7 @@ packages='gcc-s390x-linux-gnu gcc-aarch64-linux-gnu gcc-arm-linux-gnueabihf gcc-
   libc6-dev-s390x-cross libc6-dev-arm64-cross libc6-dev-armhf-cross libc6-dev-i386-cross qemu-user musl-tools clang npm'
 
 # Modules that look at bytes of numbers, sizes of types or the system.
-quick_tests='rl_hash rl_sha1 rl_token rl_validity rl_timers rl_buffer rl_command rl_script rl_reply rl_lineage rl_handover rl_option_table
+quick_tests='rl_hash rl_number rl_sha1 rl_validity rl_timers rl_buffer rl_command rl_script rl_reply rl_lineage rl_handover rl_option_table
   rl_address rl_pause rl_waitlist rl_fork rl_clock rl_entropy rl_eventfd rl_caller'
 
 fail() {
