@@ -6,6 +6,8 @@
 #ifndef RL_OUTSTANDING_H
 #define RL_OUTSTANDING_H
 
+#include <assert.h>
+
 #include "base/rl_operation.h"
 #include "base/rl_time.h"
 #include "wire/rl_attempt.h"
@@ -31,6 +33,7 @@ typedef enum rl_outstanding_kind {
   RL_OUTSTANDING_NONE, /* the kind of an operation's command is the operation */
   RL_OPERATIONS(RL_OUTSTANDING_KIND) RL_OUTSTANDING_KINDS(RL_OUTSTANDING_KIND)
 } rl_outstanding_kind;
+static_assert((int)RL_OUTSTANDING_HEAL == (int)RL_OPERATION_COUNT, "they have equal numbers");
 #undef RL_OUTSTANDING_KIND
 
 /* A command with an outstanding reply. */

@@ -20,3 +20,10 @@ TEST(every_operation_has_its_gerund) {
     assert_string_equal(rl_operation_words_of[i].gerund, gerunds[i]);
   }
 }
+
+/* An operation has RL_ASKS if it is one of the last ones, which have a place for answers. */
+TEST(questions_are_the_last_operations) {
+  for (unsigned i = 0; i < RL_OPERATION_COUNT; i++) {
+    assert_int_equal(rl_operation_has(i, RL_ASKS), i >= RL_OPERATION_FIRST_ASKED);
+  }
+}
