@@ -210,12 +210,13 @@ static void rl_dispatch_mask(rl_node *node, const rl_attempt *attempt) {
 
 /*
  * Returns true if the reply proves that the node accepts writes. A script may succeed without a
- * write.
+ * write, as that of a heal or of an extend does if the keys live long enough.
  */
 static bool rl_dispatch_proves_write(const rl_outstanding *command, const rl_verdict *verdict) {
+  bool writes = rl_outstanding_has(command, RL_CREATES | RL_REMOVES) &&
+                !rl_outstanding_has(command, RL_APART);
   bool denied = verdict->set_nothing && verdict->ran;
-  return (verdict->vote == REDLOCK_VOTE_GRANTED &&
-          rl_outstanding_has(command, RL_CREATES | RL_REMOVES)) ||
+  return (writes && verdict->vote == REDLOCK_VOTE_GRANTED) ||
          (denied && rl_outstanding_is_set(command));
 }
 

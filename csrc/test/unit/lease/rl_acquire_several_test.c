@@ -268,6 +268,19 @@ TEST(node_that_lost_one_key_is_healed) {
   }
 }
 
+/* A heal sets no key that lives long enough, such as one that a replica has got from its master. */
+TEST(heal_does_not_prove_that_a_replica_writes) {
+  hold_ab(3);
+  world->core.nodes[1]->read_only = true;
+  begin_extend(0);
+  (void)fake_reply(world, 1, ":0\r\n");
+  (void)fake_answer(world, 0);
+  (void)fake_answer(world, 2);
+  assert_error(rl_lock_result(lock), REDLOCK_OK);
+  assert_int_equal(fake_reply(world, 1, "+OK\r\n").verb, FAKE_SET);
+  assert_true(world->core.nodes[1]->read_only);
+}
+
 TEST(lock_is_lost_when_a_majority_lost_one_key) {
   hold_ab(3);
   fake_store_remove(&world->nodes[0].store, "b");
