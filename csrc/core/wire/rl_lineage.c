@@ -25,6 +25,9 @@
 #define RL_LINEAGE_PREFIX_DIGITS 8
 #define RL_LINEAGE_PREFIX_SHOWN 24
 
+/* The bytes of a run_id and the replication history behind it. */
+#define RL_LINEAGE_RUN_ID_BYTES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-"
+
 /* ----------------------------------------------------------------------------------- writing */
 
 /*
@@ -117,12 +120,6 @@ static bool rl_lineage_number(const char **at, uint64_t *number) {
   return true;
 }
 
-/* Reads the run_id, "?" if the server has none, followed by its replication history. */
-static bool rl_lineage_is_run_id(const char *word) {
-  return strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-") ==
-         strlen(word);
-}
-
 /* Reads the record of an answer. */
 static bool rl_lineage_read_record(rl_lineage_answer *answer, const char *at) {
   char run_id[RL_LINEAGE_RUN_ID_MAX + 1];
@@ -157,8 +154,8 @@ bool rl_lineage_read(rl_lineage_answer *answer, const char *bytes, size_t length
   text[length] = '\0';
   if (!rl_lineage_number(&at, &answer->now_us) || answer->now_us == 0 ||
       !rl_lineage_word(&at, answer->run_id, sizeof answer->run_id) ||
-      !rl_lineage_is_run_id(answer->run_id) || !rl_lineage_word(&at, why, sizeof why) ||
-      !rl_lineage_why_of(&answer->create_for, why)) {
+      strspn(answer->run_id, RL_LINEAGE_RUN_ID_BYTES) != strlen(answer->run_id) ||
+      !rl_lineage_word(&at, why, sizeof why) || !rl_lineage_why_of(&answer->create_for, why)) {
     return false;
   }
   answer->fingerprint = answer->record;
