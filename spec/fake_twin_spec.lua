@@ -155,6 +155,18 @@ describe("redlock.fake", function()
     end
   end)
 
+  -- The reasons of the nodes differ: no node listens on port 1.
+  it("counts_votes_in_messages_like_the_library", function()
+    fake:set("unavailable")
+    for _, nodes in ipairs { { "127.0.0.1:1" }, { "127.0.0.1:1", "127.0.0.2:1", "127.0.0.3:1" } } do
+      alike(#nodes .. " nodes", function(module)
+        local _, message, code = module.new(nodes, { retry_count = 0 }):acquire("r")
+        return message:match("^.- needed%)"), code
+      end)
+    end
+    fake:reset()
+  end)
+
   it("refuses_options_like_the_library", function()
     for name, given in pairs {
       prefix = { prefix = ("x"):rep(4097) }, ttl = { ttl = 3 }, drift = { ttl = 100, drift_factor = 0.99 },
