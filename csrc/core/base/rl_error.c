@@ -28,14 +28,17 @@ const char *redlock_error_name(int error) {
 }
 
 rl_error_kind rl_error_kind_of(int error) {
-  switch (error) {
-#define RL_ERROR_KIND(code, name, kind, sentence)                                                  \
-  case code:                                                                                       \
-    return RL_ERROR_##kind;
-    RL_ERRORS(RL_ERROR_KIND)
-  default:
-    return RL_ERROR_STRANGE;
+#define RL_ERROR_KIND(code, name, kind, sentence) {code, RL_ERROR_##kind},
+  static const struct {
+    int error;
+    rl_error_kind kind;
+  } kinds[] = {RL_ERRORS(RL_ERROR_KIND)};
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+    if (kinds[i].error == error) {
+      return kinds[i].kind;
+    }
   }
+  return RL_ERROR_STRANGE;
 }
 
 const char *redlock_version(void) {

@@ -49,8 +49,8 @@ typedef struct rl_stats {
   rl_histogram wait_time;                            /* of acquires that had to wait */
 } rl_stats;
 
-#define RL_STATS_VOTE(vote, name, count) +1
-#define RL_STATS_VOTES (RL_VOTES(RL_STATS_VOTE))
+#define RL_STATS_VOTE(vote, name, count) RL_STATS_##vote,
+enum { RL_VOTES(RL_STATS_VOTE) RL_STATS_VOTES };
 
 typedef struct rl_node_stats {
   uint64_t votes[RL_STATS_VOTES]; /* by redlock_vote */
