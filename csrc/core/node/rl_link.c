@@ -26,7 +26,8 @@
  *      the connection at CLIENT SETNAME, the next one sends EXISTS instead. A node that stops
  *      closes it, too. So after a refused connection the client sends CLIENT SETNAME again. A proxy
  *      may drop the command: if only this reply is missing on a connection, the next one sends
- *      EXISTS instead, too.
+ *      EXISTS instead, too. If all replies are missing, the next one sends EXISTS before it: the
+ *      reply tells a proxy that drops CLIENT from a node that is silent.
  *   4. CLIENT SETINFO, twice, for the node's operators: the name of the library, and its version.
  *      Any reply suffices. A connection omits the command
  *        - if it sends EXISTS instead of CLIENT SETNAME;
@@ -280,8 +281,10 @@ static bool rl_link_shake_hands(rl_link *link, redlock_time now_us) {
   }
   const rl_command_bytes subscribe[] = {rl_command_word("SUBSCRIBE"),
                                         rl_command_word(link->channel)};
-  return ok &&
-         (link->skips_name ? rl_link_ask_exists(link, now_us) : rl_link_send_name(link, now_us)) &&
+  bool asks_exists = link->skips_name || link->was_silent;
+  link->was_silent = false;
+  return ok && (!asks_exists || rl_link_ask_exists(link, now_us)) &&
+         (link->skips_name || rl_link_send_name(link, now_us)) &&
          (!rl_link_sends_info(link) ||
           (rl_link_send_info(link, now_us, "LIB-NAME", "redlock") &&
            rl_link_send_info(link, now_us, "LIB-VER", REDLOCK_VERSION))) &&
@@ -355,6 +358,8 @@ void rl_link_gave_up(rl_link *link) {
     rl_link_skip_info(link);
   } else if (sent && !named && heard) {
     rl_link_swap_name(link);
+  } else {
+    link->was_silent = sent && !named;
   }
 }
 

@@ -82,6 +82,7 @@ typedef struct rl_link {
   uint32_t compared;    /* nodes with which this connection was tested for twins (rl_twin.h) */
   size_t exists_unsent; /* bytes of the output up to the end of EXISTS in the handshake */
   bool skips_name;      /* the next connection sends EXISTS instead of CLIENT SETNAME */
+  bool was_silent;      /* the last handshake got no reply: the next one asks EXISTS first */
   bool skips_info;      /* the next connection does not send CLIENT SETINFO */
   bool skips_native;    /* the next connections try no native commands */
   bool lacks_ifeq;      /* the node has refused SET IFEQ on this connection */

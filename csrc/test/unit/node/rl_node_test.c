@@ -331,13 +331,14 @@ static void assert_handshake_after_stall(const char *replies, const char *steps)
 TEST(peer_that_never_answers_setinfo_is_used_by_the_next_connection) {
   assert_handshake_after_stall("+OK\r\n", "CLIENT SETNAME redlock;");
   assert_handshake_after_stall("+OK\r\n+OK\r\n", "CLIENT SETNAME redlock;");
-  assert_handshake_after_stall("", HELLO); /* It answers nothing: that tells nothing. */
+  assert_handshake_after_stall("",
+                               "EXISTS redlock;" HELLO); /* It may be the node that is silent. */
 }
 
 /* A handshake ends without the replies that come after |replies|. */
 static void stall_after(fixture *it, const char *replies) {
   connect_node(it);
-  rl_buffer_clear(&it->node.link.output);
+  rl_link_sent(&it->node.link, rl_buffer_length(&it->node.link.output));
   assert_null(feed(it, replies));
   assert_int_equal(it->node.link.phase, RL_LINK_HANDSHAKE);
   rl_link_gave_up(&it->node.link);
@@ -356,6 +357,33 @@ TEST(peer_that_never_answers_setname_is_asked_exists) {
   disconnect(it, "the test");
   connect_node(it); /* once for a node, not for each connection */
   assert_steps(it, "EXISTS redlock;");
+}
+
+TEST(peer_that_never_answers_client_is_asked_exists) {
+  fixture *it = make("h");
+  stall_after(it, "");
+  stall_after(it, ":1\r\n");
+  connect_node(it);
+  assert_steps(it, "EXISTS redlock;");
+  assert_null(feed(it, ":1\r\n"));
+  assert_int_equal(it->node.link.phase, RL_LINK_UP);
+}
+
+/* Silence tells nothing about the commands: a node that goes on shows the client's name. */
+TEST(silent_node_gets_the_name_when_it_answers) {
+  fixture *it = make("redis://:p@h");
+  for (unsigned i = 0; i < 3; i++) {
+    stall_after(it, "");
+    connect_node(it);
+    assert_steps(it, "AUTH p;EXISTS redlock;" HELLO);
+    if (i == 2) {
+      assert_null(feed(it, "+OK\r\n:0\r\n+OK\r\n" OKS));
+      assert_int_equal(it->node.link.phase, RL_LINK_UP);
+    }
+    disconnect(it, "the test");
+  }
+  connect_node(it);
+  assert_steps(it, "AUTH p;" HELLO);
 }
 
 TEST(peer_that_never_answers_exists_is_asked_setname) {
