@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT
  *
  * redlock_client_process():
- *   1. read the ready sockets into the core. If this process was held up, read them once more: a
+ *   1. read the ready sockets into the core. If the last turn was long ago, read them once more: a
  *      node with an unread reply is not silent;
  *   2. note the time, unless input brought it. Most replies end no round and make nothing due: then
  *      the turn ends here. Else let the core do what is due;            (rl_pump.c)
@@ -239,7 +239,7 @@ static void rl_turn_output(redlock_client *client) {
 static int rl_turn_run(redlock_client *client, redlock_time now_us) {
   client->callers.unsent_operations = false;
   /* Step 1: read what was there at |now_us| before time-outs are judged by it. */
-  if (rl_time_sub(now_us, client->core.now_us) > RL_TURN_HELD_UP_US) {
+  if (rl_time_sub(now_us, client->processed_us) > RL_TURN_HELD_UP_US) {
     (void)rl_turn_read_ready(client);
   }
   rl_core_note_time(&client->core, now_us);
