@@ -90,6 +90,25 @@ TEST(second_attach_finds_no_lease) {
   assert_int_equal(fake_holders(world, KEY, rl_attempt_token(first->lease)), 5);
 }
 
+TEST(denied_attach_names_the_nodes) {
+  rl_lock *first, *second;
+  hold_and_detach(3, NULL);
+  assert_error(attach(&first), REDLOCK_OK);
+  assert_error(attach(&second), REDLOCK_E_LOST);
+  assert_message(second, "is lost: 2 of 3 nodes no longer have its token: "
+                         "10.0.0.1:6379, 10.0.0.2:6379");
+}
+
+/* Its script writes nothing then, so a replica answers the same. */
+TEST(denied_attach_does_not_prove_that_a_replica_writes) {
+  rl_lock *first, *second;
+  hold_and_detach(3, NULL);
+  assert_error(attach(&first), REDLOCK_OK);
+  world->core.nodes[0]->read_only = true;
+  assert_error(attach(&second), REDLOCK_E_LOST);
+  assert_true(world->core.nodes[0]->read_only);
+}
+
 /* Two at once, the commands of the one before those of the other in every combination of nodes. */
 TEST(two_clients_that_attach_are_not_both_granted) {
   unsigned granted[3] = {0, 0, 0};

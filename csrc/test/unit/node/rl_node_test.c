@@ -681,10 +681,12 @@ TEST(outstanding_commands_keep_their_order) {
   assert_int_equal(attempt->references, 1 + in - out);
 }
 
-TEST(acquires_have_lower_bounds) {
+TEST(acquires_and_waiters_have_lower_bounds) {
   fixture *it = make_up();
   for (unsigned command = 0; command < RL_LINK_OUTSTANDING_MAX; command++) {
     assert_int_equal(rl_link_has_room(&it->node.link, RL_OUTSTANDING_ACQUIRE),
+                     command < RL_LINK_OUTSTANDING_ACQUIRE_MAX);
+    assert_int_equal(rl_link_has_room(&it->node.link, RL_OUTSTANDING_ENQUEUE),
                      command < RL_LINK_OUTSTANDING_ACQUIRE_MAX);
     assert_true(rl_link_has_room(&it->node.link, RL_OUTSTANDING_RELEASE));
     assert_true(rl_link_has_room(&it->node.link, RL_OUTSTANDING_EXTEND));
