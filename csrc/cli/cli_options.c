@@ -83,7 +83,7 @@ static int cli_scan_choice(cli_scan *scan, const cli_option *option, const char 
   if (scan->line->choice_count == CLI_CHOICES_MAX) {
     return cli_fail(CLI_USAGE, "more than %d options", CLI_CHOICES_MAX);
   }
-  scan->line->choices[scan->line->choice_count++] = (cli_choice){option, value};
+  scan->line->choices[scan->line->choice_count++] = (cli_choice){option, value, NULL};
   return -1;
 }
 

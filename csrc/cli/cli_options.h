@@ -144,7 +144,8 @@ const cli_verb *cli_verb_find(const char *name);
 /* An option of a command line. */
 typedef struct cli_choice {
   const cli_option *option;
-  const char *value; /* or NULL */
+  const char *value;    /* or NULL */
+  const char *variable; /* of the environment, whose value this is; or NULL */
 } cli_choice;
 
 #define CLI_CHOICES_MAX 256

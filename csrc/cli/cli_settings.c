@@ -38,7 +38,9 @@ static void *cli_field_of(cli_settings *settings, const cli_field *field) {
 /* Rejects a value that breaks |rule|. */
 static int cli_reject_value(const cli_choice *choice, const char *rule) {
   char named[128];
-  (void)snprintf(named, sizeof named, " for --%s: %s", choice->option->name, rule);
+  bool option = choice->variable == NULL;
+  (void)snprintf(named, sizeof named, " for %s%s: %s", option ? "--" : "",
+                 option ? choice->option->name : choice->variable, rule);
   return cli_reject(NULL, "invalid value", choice->value, named);
 }
 
@@ -242,7 +244,7 @@ static int cli_settings_environment(cli_settings *settings) {
   int status = -1;
   for (size_t i = 0; status < 0 && i < CLI_OPTION_COUNT; i++) {
     const char *name = cli_fields[i].variable;
-    cli_choice choice = {&cli_options[i], name != NULL ? cli_settings_variable(name) : NULL};
+    cli_choice choice = {&cli_options[i], name != NULL ? cli_settings_variable(name) : NULL, name};
     if (choice.value != NULL && !cli_settings_have(settings, choice.option)) {
       status = cli_settings_option(settings, &choice);
     }

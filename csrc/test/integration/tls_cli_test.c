@@ -124,6 +124,15 @@ TEST(mistakes_are_reported) {
   CHECK_ALL(cases);
 }
 
+/* A crontab may have set it long ago: the command line has no such option. */
+TEST(message_names_a_wrong_variable) {
+  static const shell_case cases[] = {
+      {"REDLOCK_TLS_MIN_VERSION=1.1 $R -n $TLS nodes", 64,
+       "invalid value '1.1' for REDLOCK_TLS_MIN_VERSION: use 1.2 or 1.3"},
+  };
+  CHECK_ALL(cases);
+}
+
 TEST(library_is_loaded_only_for_tls) {
   static const shell_case cases[] = {
       {"mkdir $DIR/bin && cp $R $DIR/bin && R=$DIR/bin/redlock; " TOOL "-n $PLAIN nodes", 0, NULL},
