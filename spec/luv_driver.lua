@@ -35,6 +35,7 @@ function driver.run(...)
   tick:start(20, 20, function() end)
   while left > 0 and not failure and helper.now() < deadline do uv.run("once") end
   tick:close()
+  uv.run("nowait") -- completes each close, without which luv 1.44 crashes when the state ends
   if failure then error(failure, 0) end
   if left > 0 then error("the coroutines did not come to an end", 0) end
   local until_when = helper.now() + 60

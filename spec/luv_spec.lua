@@ -59,6 +59,67 @@ describe("redlock.luv", function()
     assert.is_false(ok)
   end)
 
+  local endings = {
+    outside_the_loop = [[
+      coroutine.wrap(function() assert(client:acquire("r")) end)()
+      uv.run()
+      client:close()]],
+    in_callback = [[
+      coroutine.wrap(function()
+        assert(client:acquire("r"))
+        uv.new_timer():start(20, 0, function() client:close() end)
+        client:acquire("r", { wait = 60000 })
+        os.exit(0, true)
+      end)()
+      uv.run()]],
+    in_coroutine = [[
+      coroutine.wrap(function()
+        assert(client:acquire("r"))
+        client:close()
+        os.exit(0, true)
+      end)()
+      uv.run()]],
+  }
+
+  -- luv 1.44 uses a handle that was closing when the program ended, after it has freed it. glibc
+  -- fills freed memory when MALLOC_PERTURB_ is set, so that the use is a crash.
+  for where, text in pairs(endings) do
+    it("program_ends_without_crash_after_client_was_closed_" .. where, function()
+      farm:reset()
+      local interpreter = helper.interpreter
+      finally(function() helper.interpreter = interpreter end)
+      helper.interpreter = "env MALLOC_PERTURB_=165 " .. interpreter
+      local output, ok = helper.run_script([[
+        local uv = require "luv"
+        local client = require("redlock.luv").new({ ... }, { node_timeout = 20000, ttl = 60000, auto_extend = true })
+      ]] .. text, farm.addresses[1], farm.addresses[2], farm.addresses[3])
+      assert.are.same({ "", true }, { output, ok })
+    end)
+  end
+
+  it("coroutine_waits_after_program_has_closed_all_handles", function()
+    farm:reset()
+    local output, ok = helper.run_script([[
+      local uv = require "luv"
+      local count, nodes = 0, { ... }
+      local function wait_until_closed()
+        local client = require("redlock.luv").new(nodes, { node_timeout = 20000, ttl = 60000 })
+        assert(client:acquire("r"))
+        uv.new_timer():start(20, 0, function() client:close() end)
+        assert(not client:acquire("r", { wait = 60000 }))
+        count = count + 1
+      end
+      for _ = 1, 3 do
+        coroutine.wrap(wait_until_closed)()
+        uv.run()
+        uv.walk(function(handle) if not handle:is_closing() then handle:close() end end)
+        uv.run()
+      end
+      print(count)
+    ]], farm.addresses[1], farm.addresses[2], farm.addresses[3])
+    assert.are.same({ "3", true }, { output, ok })
+  end)
+
   if coroutine.close then -- luacheck: ignore
     it("loop_ends_after_coroutine_was_closed_in_close", function()
       farm:reset()

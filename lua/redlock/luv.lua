@@ -22,14 +22,21 @@ function loop.here()
   return thread and not is_main and (not is_yieldable or is_yieldable()) and uv or nil
 end
 
+-- When the Lua state ends, luv 1.44 frees each handle that is closing, and then runs the loop,
+-- which uses it: a segmentation fault. Any coroutine may end the program, and the loop may never
+-- run again. So a timer is reused, not closed, and the loop closes a poll handle (unwatch()).
+-- The program may close all handles.
+local idle_timers = {}
+
 -- Calls fn() from the loop.
 local function call_soon(fn)
   if vim and vim.schedule then
     vim.schedule(fn)
   else
-    local timer = uv.new_timer()
+    local timer = table.remove(idle_timers)
+    if not timer or timer:is_closing() then timer = uv.new_timer() end
     timer:start(0, 0, function()
-      timer:close()
+      idle_timers[#idle_timers + 1] = timer
       fn()
     end)
   end
@@ -139,10 +146,29 @@ function loop.wake(seat)
   if not seat.resuming then adjust_poll(seat) end
 end
 
--- Closes the handle, because the number of the descriptor may soon be reused.
+local stopped_polls, prepare = {}, nil
+
+local function close_stopped_polls()
+  prepare:stop()
+  local polls = stopped_polls
+  stopped_polls = {}
+  for index = 1, #polls do
+    if not polls[index]:is_closing() then polls[index]:close() end
+  end
+end
+
+-- Stops the handle, because the number of the descriptor may soon be reused. A close stops that
+-- number in the loop once more, so it comes before the loop polls again.
 function loop.unwatch(poll)
+  if poll:is_closing() then return end
   poll:stop()
-  poll:close()
+  if vim then
+    poll:close()
+    return
+  end
+  stopped_polls[#stopped_polls + 1] = poll
+  if not prepare or prepare:is_closing() then prepare = uv.new_prepare() end
+  prepare:start(close_stopped_polls)
 end
 
 local module = {}
