@@ -24,6 +24,21 @@ describe("redlock.prometheus", function()
     end
   end)
 
+  it("workers_of_nginx_sum_each_gauge_as_a_value_of_a_moment", function()
+    local file = assert(io.open("lua/redlock/nginx_metrics.lua"))
+    local text = file:read("*a")
+    file:close()
+    local gauges = text:match("local OF_CLIENT = (%b{})") .. text:match("local OF_NODE = (%b{})")
+    for name, family in pairs(render(client_of(figures.of("a:1"))).families) do
+      local field = name:gsub("^redlock_", ""):gsub("^node_", "")
+      -- The quorum is no sum.
+      if family.type == "gauge" and field ~= "quorum" then
+        assert.is_truthy(gauges:find(" " .. field .. " = true"), "lua/redlock/nginx_metrics.lua takes " .. field
+          .. " for a counter: add it to OF_CLIENT or OF_NODE")
+      end
+    end
+  end)
+
   it("page_has_each_number_of_stats", function()
     local last, missing = 1000, {}
     local function number(of, path)

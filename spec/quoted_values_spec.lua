@@ -25,6 +25,9 @@ local VALUES = {
     ["docs/design.md"] = { "ttl x drift_factor + $ ms", "drift allowance of $ ms" },
     ["docs/safety.md"] = { "ttl x drift_factor + $ ms" },
     ["docs/recipes.md"] = { "(`hold_at_least` + $ ms)" },
+    ["csrc/core/options/rl_options.c"] = { "ttl x drift_factor + $ ms", "at least $(x + 2) ms with" },
+    ["csrc/binding/rl_lua_option.c"] = { "ttl x %.14g + $ ms" },
+    ["lua/redlock/fake_option.lua"] = { "ttl x %.14g + $ ms", "drift_factor + $ ms", "at least $(x + 2) ms with" },
     ["csrc/cli/cli_settings.c"] = { "CLI_TTL_MIN_US ($(x + 2) *", "must be at least $(x + 2)ms" }, -- 1 ms is left
     ["csrc/test/sim/check_validity.c"] = { "drift_factor) + $(x + 1)000;" },
   },
@@ -124,7 +127,7 @@ local VALUES = {
   },
   age_of_the_oldest_command_of_a_node_that_is_behind_in_ms = {
     { "csrc/core/lock/rl_round.c", "RL_ROUND_BEHIND_MIN_US" },
-    ["docs/design.md"] = { "`node_timeout` and older than $ ms" },
+    ["docs/design.md"] = { "max(`node_timeout`, $ ms)" },
     ["docs/operating.md"] = { "`node_timeout`, and longer than $ ms" },
   },
   silence_that_ends_a_connection_in_s = {
@@ -163,6 +166,10 @@ local VALUES = {
     ["csrc/include/redlock.h"] = { "after 2, 4, ... $ s more" },
     ["lua/redlock/lead.lua"] = { "FIRST, LONGEST = 1000, $000" },
     ["docs/lua.md"] = { "then 2, 4, ... $ s it calls", "1, 2, 4, ... $ s and joins" },
+  },
+  pause_of_a_campaign_after_a_failed_acquire_in_s = {
+    { "lua/redlock/loop.lua", "local PAUSE = ([%d.]+)" },
+    ["lua/redlock/nginx_lead.lua"] = { "local PAUSE = $ --" },
   },
   steps_of_clocks_that_the_guard_tolerates_in_ms = {
     { "csrc/core/node/rl_clock_watch.h", "RL_CLOCK_WATCH_LEAST_US" },
