@@ -1,5 +1,6 @@
 /*
- * An attempt: one token of a lock, and the nodes that may hold it. The granted one is the lease.
+ * An attempt: what the key of a lock contains on each node; a new lock mode (read, write) begins
+ * here. It has one token, and the nodes that may store it. The granted attempt is the lease.
  *
  * SPDX-License-Identifier: MIT
  *
@@ -7,8 +8,8 @@
  * lost, and its release is sent to each node that may hold the token. lock->lease is the attempt
  * that was granted. A pool keeps attempts, so that a repeated acquire allocates nothing.
  *
- * What the key of a lock contains, and for how long, is a field here. rl_command.c and rl_script.c
- * send it. A new mode of locks (read, write) is an option, then a field here.
+ * What the key contains, and for how long, is a field here. rl_command.c and rl_script.c send it.
+ * A new lock mode is an option, then a field here.
  *
  * csrc/core/wire has bytes and texts: commands, replies, resources, tokens, records. It knows no
  * connection, and a lock only as a pointer. It includes base, and hiredis's parser.
