@@ -16,6 +16,8 @@
 /* Message of the error that lua(1) and luajit(1) raise for Ctrl-C. */
 #define INTERRUPTED "interrupted!"
 
+#define ASKER "redlock.asker/1" /* registry: ask_all() */
+
 /* Indexes of a result of pcall(). */
 enum { STATUS = 3, FIRST, SECOND };
 
@@ -180,13 +182,18 @@ static int ask_all(lua_State *L) {
   return 0;
 }
 
+/* LuaJIT allocates a C function that is pushed, so ask_all() is pushed only here. */
+void rl_lua_credentials_register(lua_State *L) {
+  lua_pushcfunction(L, ask_all);
+  lua_setfield(L, LUA_REGISTRYINDEX, ASKER);
+}
+
 bool rl_lua_credentials_run(lua_State *L, redlock_client *client) {
   bool raises;
 
-  if (set_asking(client, true))
+  if (!lua_checkstack(L, 8) || set_asking(client, true))
     return false;
-  luaL_checkstack(L, 8, "redlock: credentials");
-  lua_pushcfunction(L, ask_all);
+  lua_getfield(L, LUA_REGISTRYINDEX, ASKER);
   lua_pushvalue(L, 1);
   lua_pushlightuserdata(L, client);
   raises = lua_pcall(L, 2, 0, 0) != 0;

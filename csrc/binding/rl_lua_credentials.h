@@ -16,6 +16,9 @@
 
 #include "rl_lua.h"
 
+/* Prepares the Lua state for rl_lua_credentials_run(). */
+void rl_lua_credentials_register(lua_State *L);
+
 /* Callback of the library: returns REDLOCK_PENDING and marks the node. */
 int rl_lua_credentials_later(redlock_client *client, size_t node, redlock_credentials *credentials,
                              void *data);
@@ -26,7 +29,7 @@ bool rl_lua_credentials_wanted(redlock_client *client);
 /*
  * Calls the function of the object at index 1, a client or a lock, for each node that waits.
  * Returns true if the caller must raise the error on top of the stack: Ctrl-C while the function
- * ran.
+ * ran. Raises nothing itself: an error would leave the operation that the caller waits for.
  */
 bool rl_lua_credentials_run(lua_State *L, redlock_client *client);
 

@@ -6,6 +6,7 @@
 #include "rl_lua.h"
 #include "rl_lua_argument.h"
 #include "rl_lua_client.h"
+#include "rl_lua_credentials.h"
 #include "rl_lua_operation.h"
 #include "rl_lua_option.h"
 #include "rl_lua_reentry.h"
@@ -15,6 +16,7 @@ int luaopen_redlock_core(lua_State *L) {
   luaL_checkversion(L);
   lua_settop(L, 0);
   rl_lua_anchor_ensure(L);
+  rl_lua_credentials_register(L);
   lua_newtable(L);
   rl_lua_client_register(L);
   rl_lua_lock_register(L);

@@ -22,7 +22,9 @@
 #include <lua.h>
 #include <lualib.h>
 
+#include "client/rl_client_state.h"
 #include "redlock.h"
+#include "rl_lua.h"
 
 /*
  * LuaJIT 2.1 itself loses 16 bytes when there is no memory for a closure: a script of three local
@@ -96,6 +98,18 @@ static const scenario SCENARIOS[] = {
      "end\n"
      "kept:lost() client:process() pcall(kept.check, kept) kept:release()\n"
      "client:close()\n"},
+    {"credentials", false,
+     "local redlock = require 'redlock'\n"
+     "local client = redlock.new(nodes, { retry_count = 0, node_timeout = 50,\n"
+     "  credentials = function() return 'password' end })\n"
+     "local lock = client:new_lock('name')\n"
+     "arm(true)\n"
+     "local succeeded, message = pcall(lock.acquire, lock)\n"
+     "arm(false)\n"
+     "assert(not is_asking(client), 'the client never asks again')\n"
+     "assert(not require('redlock.core').pending(lock), 'the acquire never ends')\n"
+     "client:close()\n"
+     "if not succeeded then error(message, 0) end\n"},
     {"dropped objects", true,
      "local redlock = require 'redlock'\n"
      "local seen = {}\n"
@@ -243,6 +257,14 @@ static int arm(lua_State *L) {
   return 0;
 }
 
+/* is_asking(client) returns true if the client takes its credentials function for running. */
+static int is_asking(lua_State *L) {
+  const rl_lua_client *self = luaL_checkudata(L, 1, RL_LUA_CLIENT);
+
+  lua_pushboolean(L, self->client->asking);
+  return 1;
+}
+
 /*
  * Everything happens in here, because an error outside of a protected call would end the process.
  */
@@ -255,6 +277,8 @@ static int body(lua_State *L) {
   lua_pushlightuserdata(L, &self->memory);
   lua_pushcclosure(L, arm, 1);
   lua_setglobal(L, "arm");
+  lua_pushcfunction(L, is_asking);
+  lua_setglobal(L, "is_asking");
   if (luaL_loadstring(L, INTERPRETED) != 0)
     return lua_error(L);
   lua_call(L, 0, 0);
