@@ -103,7 +103,9 @@ TEST(hold_reports_a_loss) {
   farm_command_all(&three, "SET", "job", "another", NULL);
   cli_finish(&run, 75);
   assert_contains(cli_last.text, "'job' is lost: too many nodes no longer have the token");
-  assert_contains(cli_last.text, "{\"resource\": \"job\", \"state\": \"lost\", \"fence\": null, \"slot\": null}\n");
+  assert_contains(
+      cli_last.text,
+      "{\"resource\": \"job\", \"state\": \"lost\", \"fence\": null, \"slot\": null}\n");
   assert_int_equal(farm_count(&three, "job", "another"), 3);
 }
 
