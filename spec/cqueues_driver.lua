@@ -6,7 +6,7 @@ local redlock = require "redlock.cqueues"
 
 local driver = {
   new = redlock.new,
-  pump = function(client) client.handle:process() end,
+  pump = require("redlock.loop_turn").process, -- reports losses, which a release would discard
   idle = function() cqueues.sleep(0.005) end,
   spawn = function(fn) cqueues.running():wrap(fn) end,
   sleep = cqueues.sleep,

@@ -6,7 +6,7 @@ local uv = require "luv"
 
 local driver = {
   new = redlock.new,
-  pump = function(client) client.handle:process() end,
+  pump = require("redlock.loop_turn").process, -- reports losses, which a release would discard
   spawn = function(fn) coroutine.wrap(fn)() end,
 }
 

@@ -38,7 +38,7 @@ describe("redlock.copas with a newer copas", function()
     chapters = { "acquire", "release", "lease", "with" },
     new = module.new,
     run = run,
-    pump = function(client) client.handle:process() end,
+    pump = require("redlock.loop_turn").process,
     idle = function() newer.pause(0.005) end,
     farm = function() return farm end,
     describe = describe,
