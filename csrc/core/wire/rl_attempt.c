@@ -82,6 +82,13 @@ rl_attempt *rl_attempt_new(rl_attempt_pool *pool, rl_resource *resource, struct 
   return attempt;
 }
 
+/* Gives |copy| to the attempt, which frees it. */
+static void rl_attempt_keep(rl_attempt *attempt, char *copy, size_t length) {
+  attempt->token_is_allocated = true;
+  memcpy(attempt->bytes, &copy, sizeof copy);
+  attempt->token_length = (uint16_t)length;
+}
+
 rl_attempt *rl_attempt_new_custom(rl_attempt_pool *pool, rl_resource *resource,
                                   struct rl_lock *lock, const void *token, size_t token_length) {
   char *copy = malloc(token_length + 1);
@@ -94,9 +101,7 @@ rl_attempt *rl_attempt_new_custom(rl_attempt_pool *pool, rl_resource *resource,
     memcpy(copy, token, token_length);
   }
   copy[token_length] = '\0';
-  attempt->token_is_allocated = true;
-  memcpy(attempt->bytes, &copy, sizeof copy);
-  attempt->token_length = (uint16_t)token_length;
+  rl_attempt_keep(attempt, copy, token_length);
   return attempt;
 }
 
