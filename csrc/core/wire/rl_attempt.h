@@ -8,7 +8,7 @@
  * lost, and its release is sent to each node that may hold the token. lock->lease is the attempt
  * that was granted. A pool keeps attempts, so that a repeated acquire allocates nothing.
  *
- * What the key contains, and for how long, is a field here. rl_command.c and rl_script.c send it.
+ * Fields here tell what the key contains, and for how long. rl_command.c and rl_script.c send it.
  * A new lock mode is an option, then a field here.
  *
  * csrc/core/wire has bytes and texts: commands, replies, resources, tokens, records. It knows no
